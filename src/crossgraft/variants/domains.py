@@ -80,7 +80,9 @@ def measure_domains(each: Measured, first: Measured | None, images: MeasuredImag
         alone = [images.of_domain(name) for name in images.domains]
         domains = [
             ComparedDomainRecord(
-                domain=name, value=_value(_measured(each, here), here, CONFIDENCE), difference=_difference(each, first, here)
+                domain=name,
+                value=value_over_seeds(_measured(each, here), here, CONFIDENCE),
+                difference=_difference(each, first, here),
             )
             for name, here in zip(images.domains, alone, strict=True)
         ]
@@ -88,12 +90,12 @@ def measure_domains(each: Measured, first: Measured | None, images: MeasuredImag
         alone = []
         domains = [
             ComparedDomainRecord(
-                domain=known[0].domains[0].domain, value=_value(each.values, images, CONFIDENCE), difference=of_mean
+                domain=known[0].domains[0].domain, value=value_over_seeds(each.values, images, CONFIDENCE), difference=of_mean
             )
         ]
     return ComparedDomainsRecord(
         domains=domains,
-        mean=_value(each.values, images, CONFIDENCE),
+        mean=value_over_seeds(each.values, images, CONFIDENCE),
         difference=of_mean,
         worst=_worst(each, first, list(images.domains), alone) if len(alone) > 1 else None,
         seen=_over_seeds([_of_all(record, "seen") for record in known], limits=(0.0, 1.0)),
@@ -118,7 +120,7 @@ def _difference(
     return difference(_measured(each, here, seeds), _measured(first, here, seeds), here, confidence=confidence)
 
 
-def _value(values: Sequence[OnImages], here: MeasuredImages, confidence: float) -> ValueRecord:
+def value_over_seeds(values: Sequence[OnImages], here: MeasuredImages, confidence: float) -> ValueRecord:
     """Mean over seeds with an interval of the test images and, from three on, of seeds: as of a difference."""
     by_seed = np.array([each.value for each in values])
     mean = float(by_seed.mean())
@@ -143,7 +145,7 @@ def _worst(each: Measured, first: Measured | None, names: Sequence[str], alone: 
     smallest and at most the largest difference on one domain: min_k a_k − min_k b_k ∈ [min_k (a_k − b_k), max_k (a_k − b_k)].
     """
     confidence = 1 - (1 - CONFIDENCE) / len(alone)
-    values = [_value(_measured(each, here), here, confidence) for here in alone]
+    values = [value_over_seeds(_measured(each, here), here, confidence) for here in alone]
     lowest = int(np.argmin([np.inf if value.value is None else value.value for value in values]))
     value = values[lowest]
     if all(one.low is not None and one.high is not None for one in values):
@@ -153,7 +155,7 @@ def _worst(each: Measured, first: Measured | None, names: Sequence[str], alone: 
         value = value.model_copy(update={"low": None, "high": None, "no_interval_reason": "a domain has no interval"})
     if each is first or first is None:
         return ComparedDomainRecord(domain=names[lowest], value=value, difference=None)
-    of_first = [_value(_measured(first, here), here, confidence).value for here in alone]
+    of_first = [value_over_seeds(_measured(first, here), here, confidence).value for here in alone]
     found = [_difference(each, first, here, confidence=confidence) for here in alone]
     difference_of_lowest = (value.value or 0.0) - min(one for one in of_first if one is not None)
     known = [one for one in found if one is not None and one.low is not None and one.high is not None]

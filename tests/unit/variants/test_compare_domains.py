@@ -3,9 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from crossgraft import compare_fine_tunings
 from crossgraft.errors import UsageError
+from crossgraft.variants.comparison import MeasuredImages
+from crossgraft.variants.domains import value_over_seeds
 from crossgraft.variants.record import FineTuningComparisonRecord
 from support.domains import HOSPITALS, four_hospitals, of_hospitals
 
@@ -112,3 +115,26 @@ def test_a_training_without_one_of_its_models_is_left_out(monkeypatch):
     assert [row.state for row in record.trainings] == ["failed", "done"]
     assert record.trainings[0].reason == "without GENT: no training without it ended with a model"
     assert record.variant("linear").unseen.difference.reason == "the first variant has no training"
+
+
+def test_from_three_seeds_on_intervals_count_images_and_seeds():
+    hospitals, targets, rng = np.repeat(HOSPITALS[:2], 40), np.arange(80) % 2, np.random.default_rng(3)
+    data = of_hospitals(hospitals, targets, size=2)
+    images = MeasuredImages(data, "balanced_accuracy", {name: hospitals == name for name in HOSPITALS[:2]})
+    values = [images.measure(np.where(rng.random(80) < share, targets, 1 - targets)) for share in (0.6, 0.75, 0.9)]
+    by_seed = [each.value for each in values]
+    for each in values:
+        ((_, answers),) = each.terms
+        of_each = [
+            np.mean([(answers == targets)[(hospitals == name) & (targets == k)].mean() for k in (0, 1)]) for name in HOSPITALS[:2]
+        ]
+        assert each.value == pytest.approx(np.mean(of_each))
+    found, of_images = value_over_seeds(values, images, 0.95), images.mean(values)
+    variance = np.var(by_seed, ddof=1) / 3
+    total = ((of_images.value - of_images.low) / stats.norm.ppf(0.975)) ** 2 + variance
+    reach = stats.t.ppf(0.975, 2 * (total / variance) ** 2) * np.sqrt(total)
+    assert found.interval_of == "test images and seeds"
+    assert found.value - found.low == pytest.approx(reach)
+    two = value_over_seeds(values[:2], images, 0.95)
+    assert two.interval_of == "test images"
+    assert two.low == pytest.approx(images.mean(values[:2]).low)
