@@ -31,6 +31,8 @@ from crossgraft.report.verdict import (
 from crossgraft.split.page import parts_table
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, num_choices
+from crossgraft.tune.domains.page import marks_oracle, unseen_domains_section
+from crossgraft.tune.domains.words import unseen_in_words
 from crossgraft.tune.page_curves import curves_of_several, curves_section, gradients_section
 from crossgraft.tune.page_training import calibration_section, folds_section, grid_section, plan_section, thresholds_section
 from crossgraft.tune.record import MistakeRecord, TuningRecord
@@ -47,6 +49,7 @@ _STATISTICS = (
 )
 
 
+@marks_oracle
 def similarity_section(source: Source[TuningRecord]) -> Section | None:
     """Similarity of the fine-tuned network, and of untouched weights under other statistics; None where it was not measured."""
     record = source.record
@@ -77,6 +80,7 @@ def similarity_table(similarity: Mapping[str, float]) -> Table:
 _PROBABILITY = NumberFormat(decimals=3)
 
 
+@marks_oracle
 def mistakes_section(source: Source[TuningRecord]) -> Section | None:
     """Small images of the most certain mistakes, or a table of them; None without any."""
     mistakes = source.record.mistakes
@@ -128,6 +132,9 @@ def parts_in_words(record: Any) -> str:
     """
     if isinstance(record, TuningRecord) and record.folds:
         return f"{len(record.folds)} folds"
+    unseen = record.unseen_domains if isinstance(record, TuningRecord) else None
+    if unseen is not None and unseen.is_each:
+        return f"{len(unseen.domains)} trainings, each without one {unseen.column}"
     return ", ".join(f"{count(split.num_images)} {split.name}" for split in record.splits)
 
 
@@ -152,7 +159,9 @@ def tuning_data_section(source: Source[Any]) -> Section:
     data = record.dataset
     blocks: list[Block] = [Paragraph(record.leakage)]
     if record.splits:
-        names = [split.name.removeprefix("test of ") for split in record.splits]  # of folds: no room for more
+        names = [
+            split.name.removeprefix("test of ").removeprefix("test ") for split in record.splits
+        ]  # of folds: no room for more
         drawn = data.class_names, names, [split.class_counts for split in record.splits]
         shown = " The first 20 are drawn." if len(data.class_names) > 20 else ""
         task = recorded_task(data)
@@ -193,6 +202,8 @@ def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
         *verdict_blocks(_answer(record), caveats_of(source, TUNING_CAVEATS), after_tuning(source)),
         Paragraph(_picked(record)),
     ]
+    if record.unseen_domains is not None and record.unseen_domains.is_each:
+        return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)  # what follows is about all images at once
     primary = headline(record)
     split = primary.split if primary is not None else "test"
     rows = [row for row in overall(record.metrics) if row.split == split and _is_a_share(row)]
@@ -210,6 +221,8 @@ def _answer(record: TuningRecord) -> str:
     primary = headline(record)
     if primary is None:
         return "No metric was measured, so nothing can be said about this model."
+    if record.unseen_domains is not None:
+        return unseen_in_words(record.unseen_domains, num_choices=num_choices(record))
     which = _THAT_ARE_NEW if primary.split in UNSEEN else f"of {primary.split}"
     return f"{metric_in_words(primary, guess=guessing(primary.metric, num_choices(record)), which=which)}."
 
@@ -227,6 +240,7 @@ def _is_a_share(row: MetricRecord) -> bool:
     return row.higher_is_better and row.value is not None and 0 <= row.value <= 1
 
 
+@marks_oracle
 def metrics_section(source: Source[TuningRecord]) -> Section | None:
     """Every metric over all classes and images, one table a part of the data."""
     record = source.record
@@ -252,6 +266,7 @@ def _about_intervals(rows: Sequence[MetricRecord]) -> str:
     return "Without groups every image counts as independent. If patients have several images, intervals are too narrow."
 
 
+@marks_oracle
 def classes_section(source: Source[TuningRecord]) -> Section | None:
     """Metrics of each class, the confusion matrix and the ROC curves."""
     record = source.record
@@ -308,6 +323,7 @@ def _roc(source: Source[TuningRecord]) -> Figure:
     return Figure([drawing], caption=caption)
 
 
+@marks_oracle
 def subgroups_section(source: Source[TuningRecord]) -> Section | None:
     """The primary metric in each subgroup, one figure and table an attribute; None without attributes."""
     record = source.record
@@ -361,6 +377,7 @@ REPORT = Kind(
     tuning_heading,
     (
         tuning_verdict_section,
+        unseen_domains_section,
         metrics_section,
         classes_section,
         mistakes_section,
@@ -388,6 +405,7 @@ REPORT = Kind(
         thresholds_section,
         similarity_section,
         tuning_checks_section,
+        unseen_domains_section,
         tuning_verdict_section,
     ),
     together=curves_of_several,

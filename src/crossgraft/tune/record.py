@@ -256,6 +256,63 @@ class FoldRecord(Record):
     reason: str | None = None
 
 
+class DomainMetricRecord(Record):
+    """The primary metric, or a difference of two, with its 95 % interval."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    num_images: int = 0
+    reason: str | None = Field(default=None, description="Why there is no value, or no interval.")
+    note: str | None = Field(default=None, description="What it leaves out.")
+
+
+class UnseenDomainRecord(Record):
+    """One domain, and the training that never saw it."""
+
+    domain: str
+    num_train: Count
+    num_val: Count
+    num_unseen: Count = Field(description="Images of the domain that the model was tested on.")
+    num_seen: Count = Field(description="Images of the other domains that were only measured.")
+    num_groups: Count | None = Field(description="Groups (patients) of the tested images; None without groups.")
+    num_excluded: Count = Field(description="Images of other domains in no part, because their group has images here, too.")
+    picked: dict[str, float | int | str] = {}
+    picked_by: str | None = Field(description="Metric on val that picked the model.")
+    best_epoch: int | None
+    val_metric: float | None
+    unseen: DomainMetricRecord | None = Field(description="On the domain; None where no training ended with a model.")
+    seen: DomainMetricRecord | None = Field(
+        default=None, description="On images of the other domains; None: none were set apart."
+    )
+    gap: DomainMetricRecord | None = Field(default=None, description="Seen minus unseen.")
+    metrics: list[MetricRecord] = Field(default=[], description="Every metric over all classes, on the domain.")
+    reason: str | None = Field(default=None, description="Why there is no model.")
+
+
+class WorstDomainRecord(DomainMetricRecord):
+    """The lowest value of several domains; the interval holds the lowest true value of any of them."""
+
+    domain: str
+
+
+class UnseenDomainsRecord(Record):
+    """Every domain that was left out, and what they say together."""
+
+    column: str = Field(description="That says where an image comes from.")
+    names: list[str] = Field(description="All domains.")
+    metric: str
+    title: str
+    is_each: bool = Field(description="Whether every domain was left out in turn.")
+    is_oracle: bool = Field(description="Whether models were picked on images of the domain that they never saw: an upper bound.")
+    domains: list[UnseenDomainRecord]
+    mean: DomainMetricRecord | None = Field(default=None, description="Over the domains, each counting the same.")
+    worst: WorstDomainRecord | None = None
+    seen: DomainMetricRecord | None = Field(default=None, description="Mean of seen over the trainings.")
+    gap: DomainMetricRecord | None = Field(default=None, description="Mean of seen minus unseen.")
+    spread: float | None = Field(default=None, description="Standard deviation over the domains.")
+
+
 class TunedModelRecord(Record):
     """The pretrained network that was fine-tuned."""
 
@@ -275,6 +332,8 @@ class TunedModelRecord(Record):
 class TuningRecord(MayBeEdited):
     """Everything that ``crossgraft tune`` found; ``report.json`` is this record."""
 
+    sparse: ClassVar[frozenset[str]] = MayBeEdited.sparse | {"unseen_domains"}
+
     schema_version: int = SCHEMA_VERSION
     kind: Literal["tuning"] = "tuning"
     dataset: DatasetRecord
@@ -288,6 +347,7 @@ class TuningRecord(MayBeEdited):
     selection_metric: str
     grid: list[GridPointRecord] = Field(description="One row per job.")
     folds: list[FoldRecord] = []
+    unseen_domains: UnseenDomainsRecord | None = Field(default=None, description="None: no domain was left out (--leave-out).")
     history: list[EpochRow]
     metrics: list[MetricRecord]
     primary_metric: str = Field(description="The metric that headlines are about.")
@@ -328,6 +388,23 @@ class TuningRecord(MayBeEdited):
             if len(split.class_counts) != len(self.dataset.class_names):
                 raise ValueError(f"splits.{number}.class_counts needs one count per name in class_names of the dataset")
         return self
+
+    @property
+    def is_oracle(self) -> bool:
+        """Whether models were picked on images of the domain that they are tested on."""
+        return self.unseen_domains is not None and self.unseen_domains.is_oracle
+
+    @property
+    def headline(self) -> MetricRecord | None:
+        """The primary metric on held-out rows; where every domain was left out in turn, the mean over them."""
+        pooled = self.metric(self.primary_metric)
+        unseen = self.unseen_domains
+        if pooled is None or unseen is None or not unseen.is_each:
+            return pooled
+        mean = unseen.mean or DomainMetricRecord(value=None, reason="it is defined on no domain")
+        ends = {"value": mean.value, "low": mean.low, "high": mean.high, "explanation": pooled.explanation}
+        reasons = {"reason": mean.reason if mean.value is None else None, "no_interval_reason": mean.reason}
+        return pooled.model_copy(update={**ends, **reasons})
 
     def metric(self, name: str, *, split: str | None = None) -> MetricRecord | None:
         """The metric called ``name`` over all classes and images; of ``split``, or of the first that has it."""

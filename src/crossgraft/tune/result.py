@@ -28,7 +28,7 @@ from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.choices import KEEP_FACTOR
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.predictions import Predictions
-from crossgraft.tune.record import EpochRow, TuningRecord
+from crossgraft.tune.record import DomainMetricRecord, EpochRow, TuningRecord, UnseenDomainsRecord
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.words.formatting import counted
 
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 
 _NOT_STATED = "not stated"
+_ORACLE = " (oracle)"
+_MEAN, _WORST = "(mean)", "(worst)"
+"""In the column of domains: what is about all of them."""
 
 
 def look_at_known_results(reporter: Reporter) -> None:
@@ -58,13 +61,16 @@ def keep_known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, o
 def known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, options: TuneOptions) -> KnownResult | None:
     """The primary metric on unseen rows; None where it has no value, or training did not begin with the pretrained weights.
 
-    Nor is there one of edited images, which say little of the model on others.
+    Nor is there one of edited images, which say little of the model on others, or of models that were picked on images of the
+    domain that they are tested on (``oracle``).
 
     Only equal protocols are compared, so the protocol says everything that differs between two ways to tune one model, and
     nothing that differs between models.
     """
-    primary = record.metric(record.primary_metric)
+    primary = record.headline
     if primary is None or primary.value is None or record.model.from_scratch:
+        return None
+    if record.unseen_domains is not None and record.unseen_domains.is_oracle:
         return None
     if options.adapter is not None or record.edits is not None:
         return None
@@ -107,12 +113,22 @@ def _asked(options: TuneOptions) -> list[str]:
     ]
 
 
+def _left_out_in_words(unseen: UnseenDomainsRecord) -> str:
+    """What was trained on where domains were left out, and what was tested."""
+    images = counted(round(fmean(each.num_train for each in unseen.domains)), "training image")
+    if unseen.is_each:
+        return f"{images} a training, test each of {counted(len(unseen.domains), 'domain')} by {unseen.column}, mean over them"
+    return f"{images}, test all of {unseen.column} {unseen.domains[0].domain}"
+
+
 _USUAL = {"sampler": "shuffle"}
 """What somebody may ask for that would be chosen anyway; known results have never named it."""
 
 
 def _rows_in_words(record: TuningRecord, options: TuneOptions) -> str:
     """What was trained on, and what was tested; with folds, the training images of one."""
+    if record.unseen_domains is not None:
+        return _left_out_in_words(record.unseen_domains)
     if not record.folds:
         of_part = {row.name: row for row in record.splits}
         return f"{counted(of_part['train'].num_images, 'training image')}, test {of_part['test'].origin}"
@@ -128,6 +144,10 @@ def _in_words(values: Mapping[str, float | int | str]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items() if name != KEEP_FACTOR)
 
 
+DOMAIN_MODELS = (
+    "where each domain is left out in turn there is one model for each, in folds/without DOMAIN/model; for one model of images "
+    "of all domains, run again without --leave-out"
+)
 FOLD_MODELS = (
     "with folds there is one model a fold, in folds/fold-0/model and so on; for one model of all images, run again "
     "without --folds"
@@ -195,7 +215,7 @@ class FineTuningResult(ModelResult[TuningRecord]):
             UsageError: There is no single model: only a plan was made, or there are folds.
         """
         if self.fitted is None:
-            reason = "only the plan was made" if self.found is None else FOLD_MODELS
+            reason = "only the plan was made" if self.found is None else self.found.saved_model_reason or FOLD_MODELS
             raise UsageError(f"This fine-tuning has no model to predict with: {reason}.")
         return self.fitted
 
@@ -229,21 +249,31 @@ class FineTuningResult(ModelResult[TuningRecord]):
 
     @property
     def headline(self) -> MetricRecord | None:
-        """The primary metric on held-out rows, with its interval."""
-        return self.record.metric(self.record.primary_metric)
+        """The primary metric on held-out rows, with its interval; where every domain was left out in turn, the mean over them."""
+        return self.record.headline
 
     @property
     def primary(self) -> Mapping[str, object]:
-        """The primary metric on held-out rows."""
-        return {} if self.headline is None else self.headline.number
+        """The primary metric on held-out rows; where every domain was left out in turn, the mean over them."""
+        if self.headline is None:
+            return {}
+        unseen = self.record.unseen_domains
+        is_mean = unseen is not None and unseen.is_each
+        number = self.headline.number | ({"split": "unseen", "domain": _MEAN} if is_mean else {})
+        return number | ({"split": f"{number['split']}{_ORACLE}"} if self.record.is_oracle else {})
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per metric: value, interval, and what it is about."""
+        """One row per metric: value, interval, and what it is about; where domains were left out, those of each domain follow."""
         import pandas as pd
 
         columns = ["split", "metric", "class_name", "attribute", "attribute_value", "value", "low", "high"]
         columns += ["num_images", "num_groups", "reason", "no_interval_reason"]
         rows = [row.model_dump(include=set(columns)) for row in self.record.metrics]
+        if (unseen := self.record.unseen_domains) is not None:
+            columns.insert(1, "domain")
+            rows += _rows_of_domains(unseen)
+            mark = _ORACLE if unseen.is_oracle else ""
+            rows = [{**row, "split": f"{row['split']}{mark}"} for row in rows]
         return pd.DataFrame(rows, columns=columns)
 
     def history(self) -> pd.DataFrame:
@@ -269,6 +299,24 @@ class FineTuningResult(ModelResult[TuningRecord]):
         frame = self.to_frame()
         columns = ["split", "metric", "value", "low", "high", "num_images"]
         return frame.loc[frame["class_name"].isna() & frame["attribute"].isna(), columns]
+
+
+def _rows_of_domains(unseen: UnseenDomainsRecord) -> list[Mapping[str, object]]:
+    """One row a number, as in ``metrics.csv``: every metric on each domain, then the primary one over all of them."""
+    rows: list[Mapping[str, object]] = []
+    for each in unseen.domains:
+        rows += [{**row.model_dump(), "split": "unseen", "domain": each.domain} for row in each.metrics]
+        rows += _compared(unseen.metric, each.domain, {"seen": each.seen, "seen - unseen": each.gap})
+    of_all = {"unseen": unseen.mean, "seen": unseen.seen, "seen - unseen": unseen.gap}
+    return [*rows, *_compared(unseen.metric, _MEAN, of_all), *_compared(unseen.metric, _WORST, {"unseen": unseen.worst})]
+
+
+def _compared(metric: str, domain: str, records: Mapping[str, DomainMetricRecord | None]) -> list[Mapping[str, object]]:
+    return [
+        {"split": split, "domain": domain, "metric": metric, **row.model_dump(), "no_interval_reason": row.reason}
+        for split, row in records.items()
+        if row is not None
+    ]
 
 
 def epoch_frame(history: Sequence[EpochRow]) -> pd.DataFrame:

@@ -18,8 +18,10 @@ from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
 from crossgraft.report.verdict import caveats_of, in_one_line, provenance_section, references_section, verdict_blocks
+from crossgraft.tune.domains.page import marks_oracle
 from crossgraft.tune.page import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.tune.words import ADAPTED, CKA, untouched_in_words
+from crossgraft.variants.page_domains import compared_domains_section
 from crossgraft.variants.record import (
     ComparedTrainingRecord,
     ComparedVariantRecord,
@@ -163,7 +165,10 @@ def comparison_heading(source: Source[FineTuningComparisonRecord]) -> Heading:
     record = source.record
     data = record.dataset
     many = f"{counted(len(record.variants), 'way', 'ways')} to fine-tune, {counted(len(record.seeds), 'seed')}"
-    images = f"{counted(data.num_images, 'image')} ({parts_in_words(record)})"
+    parts = parts_in_words(record)
+    if record.domains is not None and record.domains.is_each:
+        parts = f"each {record.domains.column} left out in turn"
+    images = f"{counted(data.num_images, 'image')} ({parts})"
     about = [*known_split(data), describe_classes(data), describe_groups(data), many]
     summary = " · ".join([images, *about, *edited_with(record.edits)])
     return Heading(
@@ -184,6 +189,7 @@ def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Se
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
 
+@marks_oracle
 def variants_section(source: Source[FineTuningComparisonRecord]) -> Section:
     """Every variant with all that was measured, the best first, and what it sets."""
     record = source.record
@@ -272,6 +278,7 @@ _TO_THE_CURVE: tuple[tuple[Column, Callable[[_Differences], Cell]], ...] = (
 )
 
 
+@marks_oracle
 def differences_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
     """Each variant minus full on the same images, and where it lies to the curve; None without full."""
     record = source.record
@@ -309,6 +316,7 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
     return Section(name="differences", title="What differs", part="evidence", blocks=blocks)
 
 
+@marks_oracle
 def mixed_weights_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
     """The curve as a table, and the point that val would pick; None without one."""
     record = source.record
@@ -357,6 +365,7 @@ def _picked(record: InterpolationRecord, metric: str) -> str:
     )
 
 
+@marks_oracle
 def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Section:
     """One row per training."""
     record = source.record
@@ -394,6 +403,7 @@ REPORT = Kind(
     comparison_heading,
     (
         comparison_verdict_section,
+        compared_domains_section,
         variants_section,
         differences_section,
         mixed_weights_section,
@@ -404,5 +414,5 @@ REPORT = Kind(
         provenance_section,
         references_section,
     ),
-    terminal=(variants_section, differences_section, tuning_checks_section, comparison_verdict_section),
+    terminal=(variants_section, differences_section, tuning_checks_section, compared_domains_section, comparison_verdict_section),
 )
