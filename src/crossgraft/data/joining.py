@@ -16,7 +16,7 @@ from crossgraft.data.file_counts import FileCounts, describe_files, joined_count
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.sources._source import NO_LABEL
 from crossgraft.errors import DataError, UsageError
-from crossgraft.words.formatting import joined
+from crossgraft.words.formatting import count, joined
 
 SOURCE_COLUMN = "source"
 """Further column of joined data, as ``--domains`` wants it."""
@@ -153,7 +153,6 @@ def _with_labels_alike(sets: Sequence[NamedSet]) -> tuple[list[SourceRows], list
     else:
         alike = [replace(rows, labels=_as_words(rows), label_names=None) for rows in listed]
     classes = {name: set(_as_words(rows).tolist()) for name, rows in sets}
-    everywhere = set.intersection(*classes.values())
     for name, own in classes.items():
         others = set[str]().union(*(theirs for other, theirs in classes.items() if other != name))
         if not own & others:
@@ -161,11 +160,11 @@ def _with_labels_alike(sets: Sequence[NamedSet]) -> tuple[list[SourceRows], list
                 f"{name} has no class in common with the others ({_some(own)}; the others: {_some(others)}), so that a model "
                 "would learn which data set an image is from. Give one class one name in all of them."
             )
-    differing = [
-        f"{name} has no {_some(missing)}" for name, own in classes.items() if (missing := set().union(*classes.values()) - own)
-    ]
-    some = f"Joined data sets have other classes ({len(everywhere)} are in all): {'; '.join(differing)}."
-    return alike, [some] * bool(differing)
+    every = set[str]().union(*classes.values())
+    lacking = [f"{name} has no {_some(every - own)}" for name, own in classes.items() if every - own]
+    shared = count(len(set.intersection(*classes.values())))
+    some = f"Joined data sets have other classes ({shared} of {count(len(every))} in all of them): {'; '.join(lacking)}."
+    return alike, [some] * bool(lacking)
 
 
 def _as_words(rows: SourceRows) -> np.ndarray:
