@@ -157,7 +157,7 @@ def join_of_one_set(folder, _):
 
 
 def join_of_fewer_classes(folder, _):
-    return joined_with(folder, "label,patient", ["benign,p1", "benign,p2"] * 6)
+    return joined_with(folder, "label,patient", ["benign,p1", "benign,p2"] * 6, *ALL_ROWS)
 
 
 def unknown_class_name(folder, _):
