@@ -156,7 +156,10 @@ def ham10000_by_region(folder: Path) -> pd.DataFrame:
 
 
 def omniglot_by_writer(folder: Path) -> pd.DataFrame:
-    """The 26 Latin letters of Omniglot, by 20 people who drew each letter once: five domains of four people, by their numbers."""
+    """The 26 Latin letters of Omniglot, by 20 people who drew each letter once: five domains of four people, by their numbers.
+
+    People are no groups: of those who are in training, other letters pick the model.
+    """
     with zipfile.ZipFile(folder / "omniglot_images_background_small1.zip") as archive:
         names = sorted(name for name in archive.namelist() if name.endswith(".png") and "/Latin/" in name)
         drawings = [np.asarray(Image.open(io.BytesIO(archive.read(name))).convert("L")) for name in names]
@@ -165,8 +168,7 @@ def omniglot_by_writer(folder: Path) -> pd.DataFrame:
     return pd.DataFrame({
         "image": drawings,
         "label": [PurePosixPath(name).parts[-2] for name in names],
-        "drawer": people,
-        "writers": [f"{person}-{person + DRAWERS - 1}" for person in first],
+        "drawers": [f"{person}-{person + DRAWERS - 1}" for person in first],
     })  # fmt: skip
 
 
