@@ -56,6 +56,7 @@ def balanced_accuracy_combination(
     targets: Classes | Marks,
     groups: Groups | None = None,
     *,
+    among: Sequence[Rows] | None = None,
     class_names: Sequence[str] | None = None,
     confidence: float = CONFIDENCE,
 ) -> MetricValue:
@@ -68,6 +69,7 @@ def balanced_accuracy_combination(
         terms: Pairs of a coefficient c and decisions as ``balanced_accuracy`` takes them.
         targets: Targets of the same shape.
         groups: Patient of each image; None takes the images as independent.
+        among: (n,) per term, the images that it is of; None: all of them. Each such set has the mean over its own classes.
         class_names: As of ``balanced_accuracy``.
         confidence: Confidence of the interval.
 
@@ -80,14 +82,26 @@ def balanced_accuracy_combination(
     if not terms or not np.isfinite(coefficients).all():
         raise DataError("A combination of balanced accuracies needs at least one term, and finite coefficients.")
     units, total = Units(groups, len(targets), confidence), Sum(Units(groups, len(targets), confidence))
-    bound = max(float(coefficients[coefficients > 0].sum()), -float(coefficients[coefficients < 0].sum())) or 1.0
-    value = sum(c * balanced_accuracy(each, targets, class_names=class_names).value for c, each in terms)
-    sides = [_sides(each, targets, class_names) for _, each in terms]
-    for column, (name, rows, _) in enumerate(sides[0]):
-        right = sum(c * of_term[column][2] / bound for c, of_term in zip(coefficients, sides, strict=True))
-        for sign in (1.0, -1.0):
-            if sign > 0 or coefficients.min() < 0:
-                total.add(share_part(np.maximum(sign * right, 0.0), rows, units, name), sign * bound / len(sides[0]))
+    masks = (
+        [np.ones(len(targets), dtype=bool)] * len(terms) if among is None else [np.asarray(mask, dtype=bool) for mask in among]
+    )
+    value = 0.0
+    of_images: dict[bytes, list[int]] = {}
+    for place, ((c, decisions), mask) in enumerate(zip(terms, masks, strict=True)):
+        value += c * balanced_accuracy(decisions[mask], targets[mask], class_names=class_names).value
+        of_images.setdefault(mask.tobytes(), []).append(place)
+    for places in of_images.values():
+        mask, here = masks[places[0]], coefficients[places]
+        bound = max(float(here[here > 0].sum()), -float(here[here < 0].sum())) or 1.0
+        sides = [_sides(terms[place][1][mask], targets[mask], class_names) for place in places]
+        for column, (name, rows, _) in enumerate(sides[0]):
+            right = np.zeros(len(targets))
+            right[mask] = sum(c * of_term[column][2] / bound for c, of_term in zip(here, sides, strict=True))
+            counted = np.zeros(len(targets), dtype=bool)
+            counted[mask] = rows
+            for sign in (1.0, -1.0):
+                if (sign * here > 0).any():
+                    total.add(share_part(np.maximum(sign * right, 0.0), counted, units, name), sign * bound / len(sides[0]))
     if len(total.unknown) == total.number:
         return no_interval(value, units, "images of every class belong to one group")
     below, above = total.reach

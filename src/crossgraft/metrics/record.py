@@ -17,7 +17,7 @@ class MetricRecord(Record):
     high: float | None = None
     reason: str | None = Field(default=None, description="Why there is no value.")
     no_interval_reason: str | None = None
-    split: str = Field(default="test", description="The rows it was measured on: 'test', 'val', 'out of fold'.")
+    split: str = Field(default="test", description="The rows it was measured on: 'test', 'val', 'out of fold', 'unseen domains'.")
     num_images: int
     num_groups: int | None = Field(default=None, description="None: images were taken as independent.")
     class_name: str | None = Field(default=None, description="The class (or label) it is about; None: all of them.")

@@ -35,10 +35,14 @@ def metric_name_in_words(name: str) -> str:
 def rows_in_words(split: str) -> str:
     """The rows of a part of the data, inside a sentence.
 
-    >>> rows_in_words("test"), rows_in_words("out of fold")
-    ('the rows of test', 'the rows that each fold held out')
+    >>> rows_in_words("test"), rows_in_words("out of fold"), rows_in_words("unseen domains")
+    ('the rows of test', 'the rows that each fold held out', 'all rows, each by the model that never saw its domain')
     """
-    return "the rows that each fold held out" if split == "out of fold" else f"the rows of {split}"
+    several = {
+        "out of fold": "the rows that each fold held out",
+        "unseen domains": "all rows, each by the model that never saw its domain",
+    }
+    return several.get(split, f"the rows of {split}")
 
 
 def guessing(metric: str, num_choices: int) -> float | None:

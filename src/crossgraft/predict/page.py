@@ -67,7 +67,7 @@ def _told(record: PredictionRecord) -> tuple[list[str], list[str]]:
     before = [
         metric_in_words(row, guess=guess, which=f"of {row.split}")
         for row in overall(record.training_metrics)
-        if row.split in ("test", "out of fold") and row.metric == headline
+        if row.split in ("test", "out of fold", "unseen domains") and row.metric == headline
     ]
     return here, before
 

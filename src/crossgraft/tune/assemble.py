@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from crossgraft.data import Dataset
+from crossgraft.data import Dataset, Split
 from crossgraft.data.describe import describe_dataset
 from crossgraft.errors import DataError
 from crossgraft.metrics.record import MetricRecord
@@ -24,9 +24,13 @@ from crossgraft.options.data import VAL_SHARE
 from crossgraft.paths import read_whole
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Reference, RunRecord
+from crossgraft.running.command_line import portable_name
 from crossgraft.running.jobs import results_of
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import Task
+from crossgraft.tune.domains.measuring import DomainMeasure, describe_unseen_domains
+from crossgraft.tune.domains.record import UnseenDomainsRecord
+from crossgraft.tune.domains.rows import with_split
 from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.looks import fingerprint_of_tested
@@ -68,14 +72,15 @@ def assemble_record(
     *,
     of_folds: Mapping[int, Evaluation],
     similarity: dict[str, float],
+    predictions: Sequence[FoldPredictions],
 ) -> TuningRecord:
     """Put the pieces together.
 
-    ``picked`` is one of the outcomes a fold; ``evaluation`` is of all of them together, ``of_folds`` of each alone.
+    ``picked`` is one of the outcomes a fold, with its ``predictions``; ``evaluation`` is of all of them together, ``of_folds`` of
+    each alone.
     """
     rows, dataset, options = prepared.rows, prepared.rows.dataset, prepared.options
     names = {trained.training.name for trained in picked}
-    is_folded = rows.num_folds is not None
     plugins = prepared.plugins.describe()
     rows_of_grid = [point_of(outcome) for outcome in outcomes]
     keep = keep_record(prepared, picked)
@@ -91,7 +96,8 @@ def assemble_record(
         selection_rule=selection_in_words(prepared),
         selection_metric=prepared.rule.metric,
         grid=[row.model_copy(update={"picked": row.job in names}) for row in rows_of_grid],
-        folds=_folds(prepared, picked, of_folds) if is_folded else [],
+        folds=_folds(prepared, picked, of_folds) if rows.num_folds is not None else [],
+        unseen_domains=_unseen_domains(prepared, picked, predictions, evaluation, of_folds),
         history=[row for trained in results_of(outcomes) for row in trained.record.history],
         metrics=evaluation.metrics,
         primary_metric=prepared.task.primary_metric,
@@ -148,6 +154,7 @@ def selection_in_words(prepared: Preparation) -> str:
     grid = f" and of {points} grid points" if points > 1 else ""
     rows = counted(len(prepared.rows.parts[0].val), "validation row")
     each = " of each fold" if prepared.rows.num_folds is not None else ""
+    each = " of each training" if prepared.rows.left_out is not None and prepared.rows.has_several_models else each
     extreme = "lowest" if rule.direction == "min" else "highest"
     metric = metric_name_in_words(rule.metric)
     best = f"the one with the {extreme} {metric} on {rows}{each} was picked, the first of equal ones"
@@ -211,6 +218,28 @@ def _folds(prepared: Preparation, picked: Sequence[Trained], of_folds: Mapping[i
     return records
 
 
+def _unseen_domains(
+    prepared: Preparation,
+    picked: Sequence[Trained],
+    predictions: Sequence[FoldPredictions],
+    evaluation: Evaluation,
+    of_folds: Mapping[int, Evaluation],
+) -> UnseenDomainsRecord | None:
+    """What is known of each domain that was left out; None where none was."""
+    rows = prepared.rows
+    if rows.left_out is None or rows.domains is None:
+        return None
+    return describe_unseen_domains(
+        DomainMeasure(rows.dataset, rows.domains, prepared.task.primary_metric),
+        rows.left_out,
+        rows.parts,
+        {str(each.parts.domain): each for each in predictions},
+        {str(trained.training.domain): trained for trained in picked},
+        {str(each.parts.domain): of_folds.get(each.parts.fold or 0, evaluation) for each in predictions},
+        {str(parts.domain): prepared.for_parts(parts).rule.metric for parts in rows.parts},
+    )
+
+
 def _primary(metrics: Sequence[MetricRecord], task: Task) -> MetricRecord | None:
     name = task.primary_metric
     return next((row for row in metrics if row.metric == name and row.class_name is None), None)
@@ -234,6 +263,7 @@ def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *,
     Names of files may identify patients, and are in it only with ``show_names``.
     """
     dataset, names = prepared.rows.dataset, prepared.rows.dataset.class_names
+    dataset_domains = prepared.rows.domains if prepared.rows.left_out is not None else None
     parts: list[pd.DataFrame] = []
     for fold in folds:
         rows = fold.parts.test
@@ -241,13 +271,21 @@ def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *,
         table: dict[str, object] = {"row": rows + 1}
         if show_names:
             table["name"] = [dataset.image_name(int(row)) for row in rows]
-        table["split"] = "test" if fold.parts.fold is None else f"fold {fold.parts.fold}"
+        table["split"] = _split_in_table(fold.parts)
+        if dataset_domains is not None:
+            table["domain"] = dataset_domains.of_rows[rows]
         for column, classes in (("target", dataset.targets[rows]), ("decision", decisions)):
             table[column] = ["; ".join(prepared.task.names_of(row, names)) for row in classes]
         table |= {f"probability {name}": probabilities[:, column] for column, name in enumerate(names)}
         table |= {f"logit {name}": fold.test_logits[:, column] for column, name in enumerate(names)}
         parts.append(pd.DataFrame(table))
     return pd.concat(parts).sort_values("row", ignore_index=True)
+
+
+def _split_in_table(parts: FoldRows) -> str:
+    if parts.fold is None:
+        return "test"
+    return f"fold {parts.fold}" if parts.domain is None else parts.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,11 +308,15 @@ def save_models(
     """The model as ``model``; with folds one per fold, because the metrics are of all of them and of none alone."""
     for fold in finished:
         parts = fold.predictions.parts
-        folder = f"folds/{parts.name}/" if of_folds else ""
+        folder = f"folds/{portable_name(parts.name)}/" if of_folds else ""
         own = record_of_fold(record, of_folds[parts.fold or 0]) if of_folds else record
         save_model(run.path / folder / MODEL_FOLDER, fold.classifier, _facts(prepared, own, fold), overwrite=True)
         digests = sorted(_known_images(prepared, parts))  # an order that says nothing
         run.write(f"{folder}{IMAGES_FILE}", json.dumps(digests))
+        if of_folds and prepared.rows.left_out is not None:
+            split = with_split(prepared.rows.dataset, parts, prepared.rows.origins).split
+            if isinstance(split, Split):
+                run.write_record(f"{folder}split.json", split)
 
 
 def model_in_memory(prepared: Preparation, record: TuningRecord, fold: FinishedFold) -> SavedModel:

@@ -16,7 +16,7 @@ from crossgraft.tasks import recorded_task
 from crossgraft.tune.record import TuningRecord
 from crossgraft.words.formatting import NumberFormat, counted, joined
 
-UNSEEN = ("test", "out of fold")
+UNSEEN = ("test", "out of fold", "unseen domains")
 WIDEST_TOLD = 0.5
 """An interval of a class that is wider says next to nothing: it is wider than half of what is possible."""
 
@@ -28,6 +28,8 @@ _GIVEN = "given"  # begins the origin of a part that came with the data
 
 def headline(record: TuningRecord) -> MetricRecord | None:
     """The primary metric on images that selection did not see; on others where there are none."""
+    if record.unseen_domains is not None and record.unseen_domains.is_each:
+        return record.headline
     for split in (*UNSEEN, None):
         primary = record.metric(record.primary_metric, split=split)
         if primary is not None:
@@ -61,6 +63,10 @@ def _more_test_images(source: Source[TuningRecord]) -> Following | None:
     """Folds, which test every image once, where the split is not one that came with the data."""
     typed = source.typed
     is_given = any(split.origin.startswith(_GIVEN) for split in source.record.splits if split.name == "test")
+    if (unseen := source.record.unseen_domains) is not None:
+        if typed.verb != "tune" or unseen.is_each or typed.has("--compare"):
+            return None
+        return Following(typed.again(("--leave-out", "each")), f"to test on every {unseen.column} once, with as many models")
     if typed.verb != "tune" or source.record.folds or is_given or any(map(typed.has, _NOT_WITH_FOLDS)):
         return None
     if not _fill_folds(source.record):
@@ -161,8 +167,10 @@ def num_choices(record: TuningRecord) -> int:
 
 
 def val_above_test(source: Source[TuningRecord]) -> Caveat | None:
-    """Val is better than test by more than the two intervals allow."""
+    """Val is better than test by more than the two intervals allow; of other domains than test, it says nothing of this."""
     record, test = source.record, headline(source.record)
+    if record.unseen_domains is not None:
+        return None
     val = record.metric(record.primary_metric, split="val")
     if test is None or val is None or test.split not in UNSEEN:
         return None
@@ -234,6 +242,9 @@ def after_tuning(source: Source[TuningRecord]) -> Following | None:
         return Following(run, "to use it")
     if record.folds and typed.verb == "tune":
         return Following(typed.again(without=("--folds", "--fold")), "to get one model, of all training images")
+    if record.unseen_domains is not None and typed.verb == "tune":
+        line = typed.again(without=("--leave-out", "--oracle"))
+        return Following(line, f"to get one model, of images of every {record.unseen_domains.column}")
     return None
 
 

@@ -105,12 +105,11 @@ def training_pieces(
     for parts in rows.parts:
         before = cost.look * num_looks_to_adapt(parts) if adapts else 0.0
         for point, number in zip(points, epochs, strict=True):
-            name = GridTraining(parts.fold, first_factor(point) if plan.seeks_factor else point).name
-            trainings.append(Piece((name,), before + of_epoch * number, TRAINING))
+            training = GridTraining(parts.fold, first_factor(point) if plan.seeks_factor else point, parts.domain)
+            trainings.append(Piece((training.name,), before + of_epoch * number, TRAINING))
             before = 0.0
             if plan.seeks_factor:
-                further = further_factors(parts.fold, point)
-                trainings.append(Piece((further,), _USUAL_FURTHER * of_epoch * number, TRAINING))
+                trainings.append(Piece((further_factors(training),), _USUAL_FURTHER * of_epoch * number, TRAINING))
     looks = sum(num_looks_after(parts, adapts=adapts) for parts in rows.parts)
     metrics = Piece((METRICS,), cost.metrics * len(rows.parts), METRICS)
     return [*trainings, Piece((MEASURING,), cost.look * looks, MEASURING), metrics]

@@ -63,7 +63,7 @@ class JobProgress:
 
     def further(self, job: GridTraining) -> AbstractContextManager[None]:
         """Around the trainings that look for a factor, after the first one."""
-        return self._reporter.part(further_factors(job.fold, job.point))
+        return self._reporter.part(further_factors(job))
 
     def on_step(self, report: StepReport) -> None:
         """For the trainer."""

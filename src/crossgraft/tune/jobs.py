@@ -122,7 +122,7 @@ def point_of(outcome: TrainingOutcome) -> GridPointRecord:
     training = outcome.job.spec
     return GridPointRecord(
         job=training.name,
-        fold=training.fold,
+        fold=None if training.domain is not None else training.fold,
         values=dict(training.point),
         state="failed",
         reason=outcome.reason,
@@ -148,7 +148,7 @@ class TrainingWork(Work[GridTraining, Trained]):
 
     def job(self, point: GridPoint) -> Job[GridTraining]:
         """Job of one point of the grid."""
-        training = GridTraining(self.data.fold, point)
+        training = GridTraining(self.data.fold, point, self.data.left_out)
         return Job(training.name, training, self._key(point))
 
     def around(self, job: Job[GridTraining]) -> AbstractContextManager[object]:
@@ -216,7 +216,7 @@ class TrainingWork(Work[GridTraining, Trained]):
         best, metric = main[result.best_epoch], self.prepared.rule.metric
         point = GridPointRecord(
             job=job.name,
-            fold=job.spec.fold,
+            fold=None if job.spec.domain is not None else job.spec.fold,
             values=dict(job.spec.point),
             state="done",
             val_metric=number_or_none(best.metrics.get(metric)),

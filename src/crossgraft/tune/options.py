@@ -126,6 +126,20 @@ class ByDomain(Tuning):
         only_if_given=True,
         in_protocol=True,
     )
+    leave_out: str | None = option(
+        "Domain that training never sees and the model is tested on; each: every one in turn, with a model each. --holdout is "
+        "the share of the others that is only measured (0: none).",
+        default=None,
+        only_if_given=True,
+        in_protocol=True,
+        needs="domains",
+    )
+    oracle: bool = option(
+        "Pick epoch, grid point and threshold on images of the domain that is left out: an upper bound, and no result.",
+        default=False,
+        only_if_given=True,
+        needs="leave_out",
+    )
 
 
 @options

@@ -31,6 +31,8 @@ from crossgraft.report.verdict import (
 from crossgraft.split.page import parts_table
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, num_choices
+from crossgraft.tune.domains.page import unseen_domains_section
+from crossgraft.tune.domains.words import unseen_in_words
 from crossgraft.tune.page_curves import curves_of_several, curves_section, gradients_section
 from crossgraft.tune.page_training import calibration_section, folds_section, grid_section, plan_section, thresholds_section
 from crossgraft.tune.record import MistakeRecord, TuningRecord
@@ -128,6 +130,9 @@ def parts_in_words(record: Any) -> str:
     """
     if isinstance(record, TuningRecord) and record.folds:
         return f"{len(record.folds)} folds"
+    unseen = record.unseen_domains if isinstance(record, TuningRecord) else None
+    if unseen is not None and unseen.is_each:
+        return f"{len(unseen.domains)} trainings, each without one {unseen.column}"
     return ", ".join(f"{count(split.num_images)} {split.name}" for split in record.splits)
 
 
@@ -152,7 +157,9 @@ def tuning_data_section(source: Source[Any]) -> Section:
     data = record.dataset
     blocks: list[Block] = [Paragraph(record.leakage)]
     if record.splits:
-        names = [split.name.removeprefix("test of ") for split in record.splits]  # of folds: no room for more
+        names = [
+            split.name.removeprefix("test of ").removeprefix("test ") for split in record.splits
+        ]  # of folds: no room for more
         drawn = data.class_names, names, [split.class_counts for split in record.splits]
         shown = " The first 20 are drawn." if len(data.class_names) > 20 else ""
         task = recorded_task(data)
@@ -210,6 +217,8 @@ def _answer(record: TuningRecord) -> str:
     primary = headline(record)
     if primary is None:
         return "No metric was measured, so nothing can be said about this model."
+    if record.unseen_domains is not None:
+        return unseen_in_words(record.unseen_domains, num_choices=num_choices(record))
     which = _THAT_ARE_NEW if primary.split in UNSEEN else f"of {primary.split}"
     return f"{metric_in_words(primary, guess=guessing(primary.metric, num_choices(record)), which=which)}."
 
@@ -361,6 +370,7 @@ REPORT = Kind(
     tuning_heading,
     (
         tuning_verdict_section,
+        unseen_domains_section,
         metrics_section,
         classes_section,
         mistakes_section,
@@ -388,6 +398,7 @@ REPORT = Kind(
         thresholds_section,
         similarity_section,
         tuning_checks_section,
+        unseen_domains_section,
         tuning_verdict_section,
     ),
     together=curves_of_several,

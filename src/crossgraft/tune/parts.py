@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -100,19 +100,25 @@ Rows = Int64[np.ndarray, " _"]
 
 @dataclass(frozen=True, eq=False)
 class FoldRows:
-    """Row numbers of one fold, or of the only split; the three never share a row.
+    """Row numbers of one fold, or of the only split; the parts never share a row.
 
     Attributes:
         train: Rows that the weights are fitted to.
         val: Rows that select epoch and grid point, and that temperature and thresholds are fitted to; may be empty.
         test: Held-out rows, which take no part in any decision.
         fold: Number of the fold, from 0; None without folds.
+        seen: Rows of the domains that are trained on, which are only measured; empty where no domain is left out.
+        domain: The domain that is left out; None: none is.
+        num_excluded: Rows in no part, because their group has others in the domain that is left out.
     """
 
     train: Rows
     val: Rows
     test: Rows
     fold: int | None = None
+    seen: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    domain: str | None = None
+    num_excluded: int = 0
 
     def rows(self, part: Part) -> Rows:
         """Row numbers of one part, ascending."""
@@ -120,8 +126,36 @@ class FoldRows:
 
     @property
     def name(self) -> str:
-        """For messages and folders: ``fold-1``, or nothing without folds."""
+        """For messages and folders: ``fold-1`` or ``without OSLO``; nothing where there is one split of all rows."""
+        if self.domain is not None:
+            return f"without {self.domain}"
         return "" if self.fold is None else f"fold-{self.fold}"
+
+    @property
+    def where(self) -> str:
+        """Which part of several this is, after a noun in a sentence: `` of fold 1``, `` without OSLO``."""
+        if self.domain is not None:
+            return f" without {self.domain}"
+        return "" if self.fold is None else f" of fold {self.fold}"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What was asked to be left out.
+
+    Attributes:
+        column: Column that says where an image comes from.
+        names: All domains.
+        asked: The domain, or what stands for all of them.
+        is_each: Whether every domain is left out in turn.
+        is_oracle: Whether the model is picked on images of the domain that is left out.
+    """
+
+    column: str
+    names: tuple[str, ...]
+    asked: str
+    is_each: bool
+    is_oracle: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +170,7 @@ class TuningRows:
         edits: Edits of the images of ``dataset``; None: they are as they came.
         unedited: The same rows before them.
         domains: Where each row of ``dataset`` comes from; None: nobody said.
+        left_out: The domains that are left out, one in each of ``parts``; None: none are.
     """
 
     dataset: Dataset
@@ -145,6 +180,12 @@ class TuningRows:
     edits: EditedImagesRecord | None = None
     unedited: Dataset | None = None
     domains: Domains | None = None
+    left_out: LeftOut | None = None
+
+    @property
+    def has_several_models(self) -> bool:
+        """Whether rows are tested by several models, none of which is that of all: folds, or every domain left out in turn."""
+        return self.num_folds is not None or (self.left_out is not None and self.left_out.is_each)
 
     @property
     def as_they_came(self) -> Dataset:
@@ -153,8 +194,8 @@ class TuningRows:
 
     @property
     def ranked_fingerprint(self) -> str:
-        """Fingerprint of the rows that ``rank`` opens where it is told of the same parts; with folds, of all rows."""
-        if self.num_folds is not None:
+        """Fingerprint of the rows that ``rank`` opens where it is told of the same parts; of several models, of all rows."""
+        if self.has_several_models:
             return self.dataset.fingerprint
         return self.dataset.take(self.dataset.splits == "train").fingerprint
 
@@ -188,19 +229,20 @@ class TuningRows:
 
     @property
     def _splits(self) -> list[list[Rows]]:
-        return [[parts.rows(part) for part in PARTS] for parts in self.parts]
+        return [[*(parts.rows(part) for part in PARTS), parts.seen] for parts in self.parts]
 
     def split_rows(self) -> list[SplitRow]:
         """The parts as a report shows them."""
-        if self.num_folds is not None:
-            return [self._split_row(f"test of fold {p.fold}", p.test, self.origins["test"]) for p in self.parts]
+        if self.has_several_models:
+            return [self._split_row(f"test{p.where}", p.test, self.origins["test"]) for p in self.parts]
         parts = self.parts[0]
-        return [self._split_row(p, parts.rows(p), self.origins[p]) for p in PARTS if parts.rows(p).size]
+        seen = [self._split_row("seen", parts.seen, self.origins["seen"])] if parts.seen.size else []
+        return [*(self._split_row(p, parts.rows(p), self.origins[p]) for p in PARTS if parts.rows(p).size), *seen]
 
     def split_record(self) -> Split | None:
-        """The split of all listed rows, to be saved and used again; None with folds."""
+        """The split of all listed rows, to be saved and used again; None of several models."""
         split = self.dataset.split
-        return split if self.num_folds is None and isinstance(split, Split) else None
+        return split if not self.has_several_models and isinstance(split, Split) else None
 
     def _split_row(self, name: str, rows: Rows, origin: str) -> SplitRow:
         dataset = self.dataset

@@ -12,6 +12,7 @@ from crossgraft.edit.record import MayBeEdited
 from crossgraft.metrics.record import CalibrationRecord, ConfusionRecord, MetricRecord, RocRecord, ThresholdRecord
 from crossgraft.models.record import PreprocessingRecord
 from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, SparseRecord
+from crossgraft.tune.domains.record import DomainMetricRecord, UnseenDomainsRecord
 from crossgraft.types import RecordedTask
 
 
@@ -275,6 +276,8 @@ class TunedModelRecord(Record):
 class TuningRecord(MayBeEdited):
     """Everything that ``crossgraft tune`` found; ``report.json`` is this record."""
 
+    sparse: ClassVar[frozenset[str]] = MayBeEdited.sparse | {"unseen_domains"}
+
     schema_version: int = SCHEMA_VERSION
     kind: Literal["tuning"] = "tuning"
     dataset: DatasetRecord
@@ -288,6 +291,7 @@ class TuningRecord(MayBeEdited):
     selection_metric: str
     grid: list[GridPointRecord] = Field(description="One row per job.")
     folds: list[FoldRecord] = []
+    unseen_domains: UnseenDomainsRecord | None = Field(default=None, description="None: no domain was left out (--leave-out).")
     history: list[EpochRow]
     metrics: list[MetricRecord]
     primary_metric: str = Field(description="The metric that headlines are about.")
@@ -328,6 +332,18 @@ class TuningRecord(MayBeEdited):
             if len(split.class_counts) != len(self.dataset.class_names):
                 raise ValueError(f"splits.{number}.class_counts needs one count per name in class_names of the dataset")
         return self
+
+    @property
+    def headline(self) -> MetricRecord | None:
+        """The primary metric on held-out rows; where every domain was left out in turn, the mean over them."""
+        pooled = self.metric(self.primary_metric)
+        unseen = self.unseen_domains
+        if pooled is None or unseen is None or not unseen.is_each:
+            return pooled
+        mean = unseen.mean or DomainMetricRecord(value=None, reason="it is defined on no domain")
+        ends = {"value": mean.value, "low": mean.low, "high": mean.high, "explanation": pooled.explanation}
+        reasons = {"reason": mean.reason if mean.value is None else None, "no_interval_reason": mean.reason}
+        return pooled.model_copy(update={**ends, **reasons})
 
     def metric(self, name: str, *, split: str | None = None) -> MetricRecord | None:
         """The metric called ``name`` over all classes and images; of ``split``, or of the first that has it."""

@@ -21,6 +21,7 @@ from crossgraft.rank.results_store import add_known_results, read_known_results
 from crossgraft.records.base import Record
 from crossgraft.result import EXIT_PARTIAL, RecordT, Result
 from crossgraft.running.verb import secondary
+from crossgraft.tune.domains.record import UnseenDomainsRecord
 from crossgraft.tune.engine.gradient_norms import FILE_NAME as NORMS_FILE
 from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.options import TuneOptions
@@ -58,13 +59,16 @@ def keep_known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, o
 def known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, options: TuneOptions) -> KnownResult | None:
     """The primary metric on unseen rows; None where it has no value, or training did not begin with the pretrained weights.
 
-    Nor is there one of edited images, which say little of the model on others.
+    Nor is there one of edited images, which say little of the model on others, or of models that were picked on images of the
+    domain that they are tested on (``oracle``).
 
     Only equal protocols are compared, so the protocol says everything that differs between two ways to tune one model, and
     nothing that differs between models.
     """
-    primary = record.metric(record.primary_metric)
+    primary = record.headline
     if primary is None or primary.value is None or record.model.from_scratch:
+        return None
+    if record.unseen_domains is not None and record.unseen_domains.is_oracle:
         return None
     if options.adapter is not None or record.edits is not None:
         return None
@@ -107,8 +111,18 @@ def _asked(options: TuneOptions) -> list[str]:
     ]
 
 
+def _left_out_in_words(unseen: UnseenDomainsRecord) -> str:
+    """What was trained on where domains were left out, and what was tested."""
+    images = counted(round(fmean(each.num_train for each in unseen.domains)), "training image")
+    if unseen.is_each:
+        return f"{images} a training, test each of {counted(len(unseen.domains), 'domain')} by {unseen.column}, mean over them"
+    return f"{images}, test all of {unseen.column} {unseen.domains[0].domain}"
+
+
 def _rows_in_words(record: TuningRecord, options: TuneOptions) -> str:
     """What was trained on, and what was tested; with folds, the training images of one."""
+    if record.unseen_domains is not None:
+        return _left_out_in_words(record.unseen_domains)
     if not record.folds:
         of_part = {row.name: row for row in record.splits}
         return f"{counted(of_part['train'].num_images, 'training image')}, test {of_part['test'].origin}"
@@ -124,6 +138,10 @@ def _in_words(values: Mapping[str, float | int | str]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items() if name != KEEP_FACTOR)
 
 
+DOMAIN_MODELS = (
+    "where each domain is left out in turn there is one model for each, in folds/without DOMAIN/model; for one model of images "
+    "of all domains, run again without --leave-out"
+)
 FOLD_MODELS = (
     "with folds there is one model a fold, in folds/fold-0/model and so on; for one model of all images, run again "
     "without --folds"
@@ -191,7 +209,7 @@ class FineTuningResult(ModelResult[TuningRecord]):
             UsageError: There is no single model: only a plan was made, or there are folds.
         """
         if self.fitted is None:
-            reason = "only the plan was made" if self.found is None else FOLD_MODELS
+            reason = "only the plan was made" if self.found is None else self.found.saved_model_reason or FOLD_MODELS
             raise UsageError(f"This fine-tuning has no model to predict with: {reason}.")
         return self.fitted
 
@@ -225,8 +243,8 @@ class FineTuningResult(ModelResult[TuningRecord]):
 
     @property
     def headline(self) -> MetricRecord | None:
-        """The primary metric on held-out rows, with its interval."""
-        return self.record.metric(self.record.primary_metric)
+        """The primary metric on held-out rows, with its interval; where every domain was left out in turn, the mean over them."""
+        return self.record.headline
 
     @property
     def primary(self) -> Mapping[str, object]:

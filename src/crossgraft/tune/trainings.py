@@ -31,7 +31,7 @@ from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import TuningRows, columns_of
 from crossgraft.tune.record import TuningRecord
-from crossgraft.tune.result import FOLD_MODELS, FineTuningResult, keep_known_result
+from crossgraft.tune.result import DOMAIN_MODELS, FOLD_MODELS, FineTuningResult, keep_known_result
 from crossgraft.tune.saving.saved_model import MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import counted
@@ -80,6 +80,7 @@ def train_and_evaluate(
             evaluation,
             of_folds=of_folds,
             similarity=similarity,
+            predictions=[fold.predictions for fold in finished],
         )
         if prepared.options.ledger:
             record = record.model_copy(update={"looks": _count_look(prepared, record, finished, reporter)})
@@ -110,7 +111,7 @@ def _run_jobs(
 
     outcomes: list[tuple[FoldNetworks, list[TrainingOutcome]]] = []
     for parts in prepared.rows.parts:
-        work = TrainingWork(prepared, prepared.fold_data(parts), run, progress)
+        work = TrainingWork(prepared.for_parts(parts), prepared.fold_data(parts), run, progress)
         outcomes.append((work.data.networks, run_trainings(work, keep_going=num_jobs > 1, told=tell)))
     if before := sum(num_read_back(of_fold) for _, of_fold in outcomes):
         made = sum(len(of_fold) for _, of_fold in outcomes)
@@ -126,11 +127,10 @@ def _gradient_norms(outcomes: Sequence[tuple[FoldNetworks, list[TrainingOutcome]
 
 def _finish_fold(prepared: Preparation, networks: FoldNetworks, trained: Sequence[Trained], reporter: Reporter) -> FinishedFold:
     """Pick a model by the validation rows; only then look at the test rows."""
-    chosen = pick(trained, prepared.rule, prepared.keep)
+    parts = next(parts for parts in prepared.rows.parts if parts.fold == trained[0].training.fold)
+    chosen = pick(trained, prepared.for_parts(parts).rule, prepared.keep)
     classifier = trained_network(prepared.new_classifier(), chosen)
-    parts = next(parts for parts in prepared.rows.parts if parts.fold == chosen.training.fold)
-    where = "" if parts.fold is None else f" of fold {parts.fold}"
-    with reporter.stage(f"Looking at the {len(parts.test)} test images{where}"):
+    with reporter.stage(f"Looking at the {len(parts.test)} test images{parts.where}"):
         predictions = predict_fold(
             classifier,
             prepared.rows.dataset,
@@ -161,7 +161,7 @@ def _similarity(prepared: Preparation, finished: Sequence[FinishedFold], reporte
 
 
 def _evaluation(prepared: Preparation, finished: Sequence[FinishedFold]) -> Evaluation:
-    dataset, is_folded = prepared.rows.dataset, prepared.rows.num_folds is not None
+    dataset, is_folded = prepared.rows.dataset, prepared.rows.has_several_models
     attributes = columns_of(dataset, prepared.options.subgroups)
     folds = [fold.predictions for fold in finished]
     return evaluate(folds, dataset, task=prepared.task, attributes=attributes, is_folded=is_folded)
@@ -170,7 +170,7 @@ def _evaluation(prepared: Preparation, finished: Sequence[FinishedFold]) -> Eval
 def _of_folds(prepared: Preparation, finished: Sequence[FinishedFold]) -> dict[int, Evaluation]:
     """Each fold alone; empty without folds."""
     dataset, task = prepared.rows.dataset, prepared.task
-    folds = [] if prepared.rows.num_folds is None else [fold.predictions for fold in finished]
+    folds = [] if not prepared.rows.has_several_models else [fold.predictions for fold in finished]
     return {fold.parts.fold or 0: evaluate_alone(fold, dataset, task=task) for fold in folds}
 
 
@@ -200,7 +200,8 @@ def _write(
     """Models, tables, record; then the run is done, and its page follows."""
     options, rows = prepared.options, prepared.rows
     save_models(prepared, tuned.record, finished, of_folds, run)
-    where = {"saved_model_reason": FOLD_MODELS} if of_folds else {"saved_model": MODEL_FOLDER}
+    several = FOLD_MODELS if rows.left_out is None else DOMAIN_MODELS
+    where = {"saved_model_reason": several} if of_folds else {"saved_model": MODEL_FOLDER}
     record = tuned.record.model_copy(update=where)
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
     table = prediction_table([fold.predictions for fold in finished], prepared, show_names=options.show_names)
@@ -226,8 +227,9 @@ def _keep_result(prepared: Preparation, record: TuningRecord, *, num_done: int, 
     """As a known result; one of some folds is none of the data set."""
     num_folds = len(prepared.rows.parts)
     if num_done < num_folds:
+        what = "fold" if prepared.rows.left_out is None else "training"
         reporter.warn(
-            f"{num_folds - num_done} of {counted(num_folds, 'fold')} left no model, so the numbers are of the other images "
+            f"{num_folds - num_done} of {counted(num_folds, what)} left no model, so the numbers are of the other images "
             "only and nothing was added to the known results."
         )
     else:

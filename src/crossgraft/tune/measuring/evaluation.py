@@ -26,6 +26,8 @@ from crossgraft.tune.record import MistakeRecord, MistakesRecord
 from crossgraft.types import ClassIndices, Targets
 
 _MOST_POINTS = 200
+UNSEEN_DOMAINS = "unseen domains"
+"""Part of a metric: images of every domain, each looked at by the model that never saw that domain."""
 
 
 def confusion_record(
@@ -180,6 +182,7 @@ class FoldPredictions:
         test_logits: Logits of the test rows, before the temperature.
         temperature: None without validation rows.
         thresholds: Threshold of the last of two classes, or of each label; empty otherwise, or without validation rows.
+        seen_logits: Logits of the rows of seen domains that are only measured; None where no domain is left out.
     """
 
     parts: FoldRows
@@ -187,16 +190,29 @@ class FoldPredictions:
     test_logits: Logits
     temperature: Temperature | None
     thresholds: list[ThresholdRecord]
+    seen_logits: Logits | None = None
 
     def test_probabilities(self, task: Task, *, calibrated: bool = True) -> Float[np.ndarray, "num_rows num_classes"]:
         """Probabilities of the test rows."""
-        temperature = self.temperature.value if calibrated and self.temperature is not None else None
-        return task.probabilities(self.test_logits, temperature)
+        return self._probabilities(self.test_logits, task, calibrated=calibrated)
 
     def decisions(self, task: Task) -> np.ndarray:
         """On the test rows, with the thresholds of this fold."""
-        limits = threshold_values(self.thresholds) if self.thresholds else None
-        return task.decide(self.test_probabilities(task), limits)
+        return self._decide(self.test_probabilities(task), task)
+
+    def answers(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of test and seen, and what the primary metric is computed from: decisions, or for an AUC probabilities."""
+        of_each = [self.test_logits, *([] if self.seen_logits is None else [self.seen_logits])]
+        probabilities = self._probabilities(np.concatenate(of_each), task)
+        rows = np.concatenate([self.parts.test, self.parts.seen])
+        return rows, probabilities if task.primary_metric == "auc" else self._decide(probabilities, task)
+
+    def _probabilities(self, logits: Logits, task: Task, *, calibrated: bool = True) -> Float[np.ndarray, "_ num_classes"]:
+        temperature = self.temperature.value if calibrated and self.temperature is not None else None
+        return task.probabilities(logits, temperature)
+
+    def _decide(self, probabilities: np.ndarray, task: Task) -> np.ndarray:
+        return task.decide(probabilities, threshold_values(self.thresholds) if self.thresholds else None)
 
 
 def logits_of(classifier: Classifier, images: TrainingImages, *, device: str) -> Logits:
@@ -248,9 +264,13 @@ def predict_fold(
             class_names=dataset.class_names,
             rule=threshold_rule or "youden",
         )
-    images = TrainingImages(dataset.take(parts.test), classifier.preprocessing, num_threads=num_threads)
-    test_logits = logits_of(classifier, images, device=device)
-    return FoldPredictions(parts, val_logits, test_logits, temperature, thresholds)
+
+    def look(rows: np.ndarray) -> Logits:
+        images = TrainingImages(dataset.take(rows), classifier.preprocessing, num_threads=num_threads)
+        return logits_of(classifier, images, device=device)
+
+    seen_logits = look(parts.seen) if parts.seen.size else None
+    return FoldPredictions(parts, val_logits, look(parts.test), temperature, thresholds, seen_logits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +279,7 @@ class Evaluation:
 
     Attributes:
         metrics: Over all classes, of each class, of subgroups; first those of the unseen rows, then those of val.
-        split: ``test`` or ``out of fold``.
+        split: ``test``, ``out of fold``, or ``unseen domains`` where every domain was left out in turn.
         confusion: None with several labels per image.
         mistakes: Wrong answers that the model is surest of.
         roc: One curve a class.
@@ -286,7 +306,8 @@ def evaluate(
     With folds each row has temperature and threshold of its own fold: those of another fold may be fitted to this very row.
     ``attributes`` are further columns, one value per row of ``dataset``.
     """
-    split = "out of fold" if is_folded else "test"
+    several = "out of fold" if folds[0].parts.domain is None else UNSEEN_DOMAINS
+    split = several if is_folded else "test"
     rows = np.concatenate([fold.parts.test for fold in folds])
     probabilities = np.concatenate([fold.test_probabilities(task) for fold in folds])
     raw = np.concatenate([fold.test_probabilities(task, calibrated=False) for fold in folds])
@@ -359,7 +380,7 @@ def _calibration(
     record = CalibrationRecord(
         temperature=float(np.median(values)) if values else None,
         reason=reasons[0] if reasons and not values else None,
-        fitted_on="the validation rows" if len(folds) == 1 else "the validation rows of each fold",
+        fitted_on="the validation rows" if len(folds) == 1 else f"the validation rows of each {_one_of_several(folds)}",
         num_images=sum(temperature.num_images for temperature in fitted),
         error_raw=before,
         error_calibrated=after,
@@ -368,6 +389,10 @@ def _calibration(
         temperatures=values if len(folds) > 1 else [],
     )
     return record, None
+
+
+def _one_of_several(folds: Sequence[FoldPredictions]) -> str:
+    return "fold" if folds[0].parts.domain is None else "training"
 
 
 def _error(probabilities: np.ndarray, targets: np.ndarray) -> float | None:
@@ -384,12 +409,13 @@ def _threshold_records(folds: Sequence[FoldPredictions]) -> list[ThresholdRecord
         return []
     if len(fitted) == 1:
         return fitted[0]
+    one = _one_of_several(folds)
     return [
         ThresholdRecord(
             class_name=of_label[0].class_name,
             threshold=float(np.median([DEFAULT_THRESHOLD if t.threshold is None else t.threshold for t in of_label])),
             rule=of_label[0].rule,
-            fitted_on=f"the validation rows of each of {len(fitted)} folds; the median, each fold uses its own",
+            fitted_on=f"the validation rows of each of {len(fitted)} {one}s; the median, each {one} uses its own",
             num_positive=sum(each.num_positive or 0 for each in of_label),
         )
         for of_label in zip(*fitted, strict=True)

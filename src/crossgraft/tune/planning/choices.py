@@ -315,16 +315,19 @@ class GridTraining:
     Attributes:
         fold: From 0; None without folds.
         point: Settings of the grid.
+        domain: The domain that it never sees; None: none is left out.
     """
 
     fold: int | None
     point: GridPoint
+    domain: str | None = None
 
     @property
     def name(self) -> str:
-        """For tables and folders: ``fold-1 learning_rate=0.001``; ``only`` where there is no other."""
-        parts = ["" if self.fold is None else f"fold-{self.fold}", point_name(self.point)]
-        return " ".join(part for part in parts if part) or "only"
+        """For tables and folders: ``fold-1 learning_rate=0.001``, ``without OSLO``; ``only`` where there is no other."""
+        part = "" if self.fold is None else f"fold-{self.fold}"
+        part = part if self.domain is None else f"without {self.domain}"
+        return " ".join(each for each in (part, point_name(self.point)) if each) or "only"
 
 
 def first_factor(point: GridPoint) -> GridPoint:
@@ -332,10 +335,10 @@ def first_factor(point: GridPoint) -> GridPoint:
     return {**point, KEEP_FACTOR: 1.0}
 
 
-def further_factors(fold: int | None, point: GridPoint) -> str:
+def further_factors(training: GridTraining) -> str:
     """Name of all other factors of one point, as a part of the work."""
-    others = {name: value for name, value in point.items() if name != KEEP_FACTOR}
-    return f"{GridTraining(fold, others).name}, further factors"
+    others = {name: value for name, value in training.point.items() if name != KEEP_FACTOR}
+    return f"{dataclasses.replace(training, point=others).name}, further factors"
 
 
 def point_name(point: Mapping[str, float | int]) -> str:

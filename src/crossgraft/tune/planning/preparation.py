@@ -221,6 +221,22 @@ class Preparation:
             is_convolutional=is_convolutional(self.classifier),
         )
 
+    def for_parts(self, parts: FoldRows) -> Preparation:
+        """What the trainings of one fold start from.
+
+        Folds pick by one and the same metric. Where a domain is left out, labels of val of the other trainings, which see that
+        domain, would decide which metric that is; so each training chooses by its own.
+        """
+        if not self.rows.has_several_models or parts.domain is None:
+            return self
+        val, num_classes = [self.rows.dataset.targets[parts.val]], len(self.rows.dataset.class_names)
+        stop_by = self.options.stop_by
+        return replace(
+            self,
+            rule=choose_rule(self.options.select_by, val, num_classes),
+            stop_rule=None if stop_by is None else choose_rule(stop_by, val, num_classes, flag="--stop-by"),
+        )
+
     def new_classifier(self) -> Classifier:
         """A copy of the start."""
         return copy.deepcopy(self.classifier)
@@ -319,7 +335,7 @@ def settings_at(prepared: Preparation, point: GridPoint) -> TrainerSettings:
 def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
     """Findings about the training rows alone, and about images that are in two parts: as they came, since edits hide copies."""
     dataset = rows.as_they_came
-    if rows.num_folds is not None:
+    if rows.has_several_models:
         return check_rows(replace(dataset, splits=None), strict=strict, reporter=reporter)
     train = replace(dataset.take(rows.parts[0].train), splits=None)
     checks = check_rows(train, strict=strict, reporter=reporter, part="training images")

@@ -24,6 +24,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.options._option import narrowed
 from crossgraft.options.data import VAL_SHARE, DatasetOptions
 from crossgraft.progress import Reporter
+from crossgraft.tune.domains.rows import leave_domains_out, refuse_beside_leave_out
 from crossgraft.tune.engine.contract import Evaluate
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batches import BatchMaker, BatchPlan
@@ -50,6 +51,7 @@ class FoldData:
         fingerprint: Fingerprint of everything about the data that decides the result.
         domains: Domain of each training row, from 0; None: nobody said.
         domain_names: Names of the domains among the training rows, in that order.
+        left_out: The domain that is left out; None: none is.
     """
 
     fold: int | None
@@ -61,6 +63,7 @@ class FoldData:
     fingerprint: str
     domains: Int64[Tensor, " num_samples"] | None = None
     domain_names: tuple[str, ...] = ()
+    left_out: str | None = None
 
 
 def make_fold_data(
@@ -108,7 +111,7 @@ def make_fold_data(
     )
     here, index = ((), None) if domains is None else _domains_of(domains, parts.train)
     fingerprint = _fingerprint(dataset, parts, classifier, domains)
-    return FoldData(parts.fold, images, targets, loss, evaluate, networks, fingerprint, index, here)
+    return FoldData(parts.fold, images, targets, loss, evaluate, networks, fingerprint, index, here, parts.domain)
 
 
 def _domains_of(domains: Domains, rows: np.ndarray) -> tuple[tuple[str, ...], Int64[Tensor, " num_rows"]]:
@@ -163,11 +166,16 @@ def open_rows(data: str | Path | Dataset, options: TuneOptions, reporter: Report
         UsageError: Options contradict each other, the data have a split already, or have no column of the subgroups.
     """
     RowSelection.of(narrowed(DatasetOptions, options))
+    refuse_beside_leave_out(options)
     share, seed, per_class = options.val_fraction, options.seed, options.per_class
     if not 0 <= share < 1:
         raise UsageError(f"--val-fraction must lie between 0 and 1 (0: no validation rows), not {share:g}.")
     dataset = open_parts(data, options, reporter)
-    rows = _folds(dataset, options.folds, options) if options.folds else _one_split(dataset)
+    domains = None if options.domains is None else read_domains(dataset, options.domains)
+    if domains is not None and options.leave_out is not None:
+        rows = leave_domains_out(dataset, domains, options, reporter)
+    else:
+        rows = replace(_folds(dataset, options.folds, options) if options.folds else _one_split(dataset), domains=domains)
     if per_class is not None:
         rows = replace(rows, parts=tuple(_fewer(dataset, parts, per_class, seed) for parts in rows.parts))
         rows.origins["train"] += f", {per_class} images of each class"
@@ -178,7 +186,7 @@ def open_rows(data: str | Path | Dataset, options: TuneOptions, reporter: Report
         _refuse_missing_classes(dataset, parts)
         _refuse_empty_test(dataset, parts)
     columns_of(dataset, options.subgroups)
-    return rows if options.domains is None else replace(rows, domains=read_domains(dataset, options.domains))
+    return rows
 
 
 def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: int = 0) -> TuningRows:
@@ -204,13 +212,15 @@ def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: in
 
 
 def open_parts(data: str | Path | Dataset, options: TuneOptions, reporter: Reporter) -> Dataset:
-    """All rows with the part of each, or without parts where folds will be drawn.
+    """All rows with the part of each, or without parts where folds will be drawn, or parts of each domain.
 
     Raises:
         DataError, UsageError: As ``open_rows``.
     """
     reading = narrowed(DatasetOptions, options, per_class=None, folds=None, fold=None)
-    draws = options.folds is None
+    draws = options.folds is None and options.leave_out is None
+    if options.leave_out is not None:
+        reading = replace(reading, holdout=None)  # a share of each domain, which is drawn later
     return open_divided(data, reading, use_split=None, default_split=draws, val_fraction=options.val_fraction, reporter=reporter)
 
 
@@ -282,7 +292,7 @@ def _fewer_val(dataset: Dataset, parts: FoldRows, per_class: int, seed: int) -> 
 
 def _refuse_missing_classes(dataset: Dataset, parts: FoldRows) -> None:
     """Every class must be there to be learned; a label of several needs images with it and images without it."""
-    where = "" if parts.fold is None else f" of fold {parts.fold}"
+    where = parts.where
     if len(dataset.class_names) < dataset.task.fewest_classes:
         raise DataError(
             f"All {len(dataset)} images of {dataset.name} have the class {', '.join(dataset.class_names)}, so there is nothing "
@@ -299,9 +309,8 @@ def _refuse_missing_classes(dataset: Dataset, parts: FoldRows) -> None:
 
 
 def _refuse_empty_test(dataset: Dataset, parts: FoldRows) -> None:
-    where = "" if parts.fold is None else f" of fold {parts.fold}"
     if parts.test.size == 0:
-        raise DataError(f"{dataset.name} has no test rows{where}, so nothing can be said about the result.")
+        raise DataError(f"{dataset.name} has no test rows{parts.where}, so nothing can be said about the result.")
 
 
 def _how(dataset: Dataset) -> str:

@@ -1,0 +1,130 @@
+"""Domains that training never saw: a table and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from crossgraft.metrics.words import guessing
+from crossgraft.report.blocks import Block, Figure, Items, Paragraph, Section
+from crossgraft.report.plots.scatter import Interval
+from crossgraft.report.source import Source
+from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
+from crossgraft.tasks import recorded_task
+from crossgraft.tune.domains.plots import DomainRow, domains_figure
+from crossgraft.tune.domains.record import DomainMetricRecord, UnseenDomainsRecord
+from crossgraft.tune.domains.words import ORACLE, about_intervals, format_of
+from crossgraft.tune.record import TuningRecord
+from crossgraft.words.formatting import counted
+
+_MOST_DRAWN = 24
+_NOTHING = DomainMetricRecord(value=None)
+
+
+class _Line(NamedTuple):
+    """One row of the table."""
+
+    name: str
+    num_images: int | None
+    num_groups: int | None
+    unseen: DomainMetricRecord
+    seen: DomainMetricRecord
+    gap: DomainMetricRecord
+    is_of_all: bool = False
+
+
+def unseen_domains_section(source: Source[TuningRecord]) -> Section | None:
+    """Each domain that was left out, their mean, the worst, and the gap to images of domains that were seen; None without."""
+    record = source.record
+    unseen = record.unseen_domains
+    if unseen is None:
+        return None
+    blocks: list[Block] = [Paragraph(ORACLE)] if unseen.is_oracle else []
+    if len(unseen.domains) <= _MOST_DRAWN:
+        num_choices = len(record.dataset.class_names) if recorded_task(record.dataset).partitions else 2
+        blocks.append(_figure(unseen, num_choices=num_choices, identifier=f"{source.prefix}domains"))
+    return Section(
+        name="domains",
+        title="Domains that training never saw",
+        part="evidence",
+        blocks=[*blocks, _table(unseen), Items(about_intervals(unseen))],
+    )
+
+
+def _figure(unseen: UnseenDomainsRecord, *, num_choices: int, identifier: str) -> Figure:
+    rows = [
+        DomainRow(each.domain, _interval(each.unseen or _NOTHING), None if each.seen is None else _interval(each.seen))
+        for each in unseen.domains
+    ]
+    if unseen.mean is not None:
+        rows.append(DomainRow("mean", _interval(unseen.mean), None if unseen.seen is None else _interval(unseen.seen)))
+    guess = guessing(unseen.metric, num_choices)
+    drawing = domains_figure(rows, x_label=f"{unseen.title} on test", identifier=identifier, guess=guess)
+    dashed = "" if guess is None else " The dashed line is guessing."
+    seen = "; the square is the same model on images of the others that were set apart" if any(r.seen for r in rows) else ""
+    caption = (
+        f"A row is one {unseen.column}, and the model that never saw it: the dot is that model there{seen}. Lines are 95 % "
+        f"intervals, numbers on the right the values.{dashed}"
+    )
+    return Figure([drawing], caption=caption)
+
+
+def _table(unseen: UnseenDomainsRecord) -> Table:
+    lines = [
+        _Line(each.domain, each.num_unseen, each.num_groups, each.unseen or _NOTHING, each.seen or _NOTHING, each.gap or _NOTHING)
+        for each in unseen.domains
+    ]
+    if unseen.is_each:
+        of_all = (unseen.mean or _NOTHING, unseen.seen or _NOTHING, unseen.gap or _NOTHING)
+        lines.append(_Line("mean", None, None, *of_all, is_of_all=True))
+    if unseen.worst is not None:
+        lines.append(_Line(f"worst: {unseen.worst.domain}", None, None, unseen.worst, _NOTHING, _NOTHING, is_of_all=True))
+    as_text = format_of([each for line in lines for each in (line.unseen, line.seen)])
+    has_groups = any(line.num_groups is not None for line in lines)
+    has_seen = any(line.seen.value is not None for line in lines)
+    of_seen = Column("95 % interval", numeric=True, csv_titles=("seen low", "seen high"), page_only=True)
+    of_gap = Column("95 % interval", numeric=True, csv_titles=("gap low", "gap high"))
+    return table_of(
+        lines,
+        [
+            (Column(unseen.column.capitalize()), lambda line: words(line.name, strong=line.is_of_all)),
+            (Column("Images", numeric=True), lambda line: whole(line.num_images)),
+            *([(Column("Groups", numeric=True, page_only=True), lambda line: whole(line.num_groups))] if has_groups else []),
+            (Column("Never seen", numeric=True), lambda line: number(line.unseen.value, as_text)),
+            (INTERVAL, lambda line: interval(line.unseen.low, line.unseen.high, as_text)),
+            *(
+                [
+                    (Column("Seen", numeric=True), lambda line: number(line.seen.value, as_text)),
+                    (of_seen, lambda line: interval(line.seen.low, line.seen.high, as_text)),
+                    (Column("Gap", numeric=True), lambda line: number(line.gap.value, as_text)),
+                    (of_gap, lambda line: interval(line.gap.low, line.gap.high, as_text)),
+                ]
+                if has_seen
+                else []
+            ),
+        ],
+        caption=f"{unseen.title} on each {unseen.column} that training never saw{' (oracle)' if unseen.is_oracle else ''}",
+        file_name="domains",
+        notes=list(_notes(unseen, lines)),
+    )
+
+
+def _notes(unseen: UnseenDomainsRecord, lines: Sequence[_Line]) -> dict[str, None]:
+    notes: dict[str, None] = {}
+    for each in unseen.domains:
+        if each.reason is not None:
+            notes[f"{each.domain}: {each.reason.rstrip('.')}."] = None
+        if each.num_excluded:
+            others = counted(each.num_excluded, "image")
+            notes[f"{each.domain}: {others} of other domains had no part, because their group has images here, too."] = None
+    for line in lines:
+        for about, of_it in (("", line.unseen), (" (seen)", line.seen), (" (gap)", line.gap)):
+            if of_it.note is not None:
+                notes[f"{line.name}{about}: {of_it.note.rstrip('.')}."] = None
+            if of_it.reason is not None:
+                notes[f"{line.name}{about}: {of_it.reason.rstrip('.')}."] = None
+    return notes
+
+
+def _interval(record: DomainMetricRecord) -> Interval:
+    return Interval(record.value, record.low, record.high)
