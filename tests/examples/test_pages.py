@@ -16,6 +16,7 @@ PAGES = sorted(file.stem for file in (ROOT / "recipes" / "drawing").glob("*.md")
 STUDIES = (
     *("vit", "fine-tuning", "fine-tuning-folds", "adapters", "repsim", "repsim-weights", "repsim-ablations", "sim"),
     *("sim-regularisers", "sim-depth", "sim-sweeps", "sim-fine-tuning", "sim-dropout", "similarity", "selection"),
+    *("domains-digits", "domains-handwriting", "domains-ham10000"),
 )
 
 
