@@ -42,6 +42,7 @@ def slots_page() -> str:
     from crossgraft.tune.slots import options_in_words, slots
 
     flags = {"methods": "--method", "regularizers": "--regularizer", "batch_transforms": "--batch-transform"}
+    flags |= {"objectives": "--objective", "feature_transforms": "--feature-transform"}
     flags |= {"augmentations": "--augmentation", "losses": "--loss", "schedules": "--schedule", "presets": "--preset"}
     parts = [NOTE, "# What `crossgraft tune` can be told", ""]
     parts += ["Write a name, `name:value` for its first option, or `name:option=value,option=value`. The same with", ""]

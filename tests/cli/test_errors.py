@@ -793,6 +793,59 @@ def tune_accumulate_with_batch_norm(folder, _):
     return *TUNE[:2], "--model", "normed_networks:net", *TUNE[4:], "--accumulate", "2"
 
 
+def by_hospital(folder, hospital):
+    """Words of `tune` for a table of the images with the hospital of each, by class and number."""
+    labels = ("benign", "malignant")
+    rows = [f"images/{label}/{i:02d}.png,{label},{hospital(label, i)}" for label in labels for i in range(12)]
+    (folder / "table.csv").write_text("\n".join(["path,label,hospital", *rows]))
+    return "tune", "table.csv", *TUNE[2:], "--domains", "hospital"
+
+
+def tune_domain_not_said(folder, _):
+    return by_hospital(folder, lambda label, i: "" if i == 3 else "AB"[i % 2])
+
+
+def tune_one_domain(folder, _):
+    return by_hospital(folder, lambda label, i: "A")
+
+
+def tune_objective_without_domains(folder, _):
+    return *TUNE, "--objective", "irm"
+
+
+def tune_objective_of_whole_batches(folder, _):
+    return *by_hospital(folder, lambda label, i: "AB"[i % 2]), "--objective", "vrex", "--accumulate", "2"
+
+
+def tune_sampler_against_objective(folder, _):
+    return *by_hospital(folder, lambda label, i: "AB"[i % 2]), "--objective", "irm", "--sampler", "balanced"
+
+
+def tune_batch_without_place_for_domains(folder, _):
+    return *by_hospital(folder, lambda label, i: "ABC"[i % 3]), "--objective", "irm", "--batch-size", "4"
+
+
+def tune_domain_smaller_than_its_share(folder, _):
+    return (
+        *by_hospital(folder, lambda label, i: "A" if i else "B"),
+        "--sampler",
+        "domains",
+        "--val-fraction",
+        "0",
+        "--batch-size",
+        "16",
+    )
+
+
+def tune_empty_group(folder, _):
+    words = by_hospital(folder, lambda label, i: "A" if label == "benign" else "AB"[i % 2])
+    return *words, "--objective", "group_dro:groups=domains_and_classes"
+
+
+def tune_class_of_one_domain(folder, _):
+    return *by_hospital(folder, lambda label, i: "A" if label == "benign" else "AB"[i % 2]), "--objective", "group_dro"
+
+
 def tune_tracker_not_installed(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow", None)
     return *TUNE, "--track", "mlflow"

@@ -105,6 +105,7 @@ def test_the_help_names_every_exit_code(crossgraft):
     ("flag", "kind"),
     [
         ("--method", "methods"),
+        ("--objective", "objectives"),
         ("--batch-transform", "batch_transforms"),
         ("--augmentation", "augmentations"),
         ("--loss", "losses"),

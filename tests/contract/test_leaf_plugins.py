@@ -11,6 +11,7 @@ FEWEST = {
     "crossgraft/data/sources": 4,
     "crossgraft/losses": 3,
     "crossgraft/tune/methods": 4,
+    "crossgraft/tune/objectives": 4,
     "crossgraft/tune/regularizers": 1,
     "crossgraft/tune/batch_transforms": 3,
     "crossgraft/tune/augmentations": 3,

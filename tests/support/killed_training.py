@@ -14,11 +14,14 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
+from crossgraft.choice import choose
 from crossgraft.storage import atomic
 from crossgraft.tune.engine.keep import Keep
+from crossgraft.tune.objectives import OBJECTIVES
 from crossgraft.tune.regularizers import L2SP, RepSim, SelfIdentityMapping
 from support.training import (
     PullToStart,
+    build_feed,
     everything,
     similarity_evaluation,
     train_one,
@@ -78,6 +81,8 @@ def train_as_told(scenario):
         regularizers = [PullToStart(), RepSim(0.1, mode="cka"), L2SP(decoupled=True)]
     else:
         regularizers = [PullToStart(), *([SelfIdentityMapping(0.5, 0.1)] if settings.pop("rho_sim", False) else [])]
+    if "objective" in settings:
+        settings |= {"objective": choose(OBJECTIVES, settings["objective"]), "num_domains": 2, "feed": build_feed(num_domains=2)}
     classifier, result = train_one(
         scenario["network"],
         checkpoint_folder=folder,

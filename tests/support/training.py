@@ -108,12 +108,14 @@ def build_data(count=22):
     return TrainingImages(dataset_from_arrays(pixels, labels), PREPROCESSING), torch.eye(CLASSES)[torch.from_numpy(labels)]
 
 
-def build_feed(*, count=22, batch_size=7, augmentation=None, transforms=()):
+def build_feed(*, count=22, batch_size=7, augmentation=None, transforms=(), num_domains=None):
+    """With domains, which follow each other in the rows, batches have equally many images of each."""
     images, targets = build_data(count)
+    by_domain = {} if num_domains is None else {"sampler": "domains", "domains": torch.arange(count) * num_domains // count}
     return BatchMaker(
         images,
         targets,
-        BatchPlan(targets, batch_size=batch_size, seed=0),
+        BatchPlan(targets, batch_size=batch_size, seed=0, **by_domain),
         augmentation=augmentation or NoAugmentation(),
         batch_transforms=transforms,
     )
@@ -124,22 +126,24 @@ class FeedBatch:
     rows: torch.Tensor
     images: torch.Tensor
     targets: torch.Tensor
+    domains: torch.Tensor | None = None
 
 
 class DoubleFeed:
-    """The same batches every epoch, all of float64."""
+    """The same batches every epoch, all of float64; domains follow each other in a batch."""
 
     steps_per_epoch = 3
 
-    def __init__(self, batch_size=7):
+    def __init__(self, batch_size=7, num_domains=1):
         generator = torch.Generator().manual_seed(0)
         self.images = torch.randn(3 * batch_size, 3, SIZE, SIZE, generator=generator, dtype=torch.float64)
         self.targets = torch.eye(CLASSES, dtype=torch.float64)[torch.arange(3 * batch_size) % CLASSES]
         self.batch_size = batch_size
+        self.domains = torch.arange(3 * batch_size) % batch_size * num_domains // batch_size
 
     def batches(self, epoch, *, start=0):
         for rows in torch.arange(len(self.images)).split(self.batch_size)[start:]:
-            yield FeedBatch(rows, self.images[rows], self.targets[rows])
+            yield FeedBatch(rows, self.images[rows], self.targets[rows], self.domains[rows])
 
 
 class LossOnFeed:

@@ -23,6 +23,7 @@ Listed = Literal[
     "sources",
     "results",
     "methods",
+    "objectives",
     "regularizers",
     "batch-transforms",
     "augmentations",

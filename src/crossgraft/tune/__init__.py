@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from crossgraft.tune.engine.trainer import train as train
     from crossgraft.tune.estimator import FineTunedClassifier as FineTunedClassifier
     from crossgraft.tune.methods import METHODS as METHODS
+    from crossgraft.tune.objectives import OBJECTIVES as OBJECTIVES
     from crossgraft.tune.planning.plan import Plan as Plan
     from crossgraft.tune.predictions import Predictions as Predictions
     from crossgraft.tune.regularizers import REGULARIZERS as REGULARIZERS

@@ -203,6 +203,8 @@ class TrainingWork(Work[GridTraining, Trained]):
             regularizers=copy.deepcopy(plugins.regularizers),
             features_are_fixed=plugins.method.features_are_fixed,
             keep=prepared.keep,
+            objective=copy.deepcopy(plugins.objective),
+            num_domains=max(1, len(self.data.domain_names)),
             checkpoint_folder=folder,
             gradient_norms_file=self._norms_file(job),
             configuration={"key": job.key, **self.data.networks.start_in_checkpoints},

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from crossgraft.models.spec import ModelSpec
     from crossgraft.tune.augmentations import Augmentation
     from crossgraft.tune.batch_transforms import BatchTransform
+    from crossgraft.tune.objective import Objective
     from crossgraft.tune.protocols import Method, Regularizer
 else:
-    Augmentation = BatchTransform = Loss = Method = ModelSpec = Regularizer = FromProgram
+    Augmentation = BatchTransform = Loss = Method = ModelSpec = Objective = Regularizer = FromProgram
 
 BatchNormMode = Literal["train", "frozen", "adapt"]
 
@@ -106,11 +107,18 @@ class Slots(Tuning):
     class_weights: str | Sequence[float | int] | None = option(
         "balanced, or one number per class: '1 2.5 1'.", default=None, has_row=False
     )
-    sampler: str = option(
-        "shuffle, or balanced: classes equally often.",
-        default="shuffle",
+    sampler: str | None = option(
+        "shuffle; equally often in a batch: balanced (classes), domains, domains_and_classes.",
+        default=None,
+        default_text="shuffle, or what --objective needs",
         in_protocol=True,
         in_words=lambda now: now.plugins.sampler,
+    )
+    objective: str | Mapping[str, object] | Objective = option(
+        "What is minimised over --domains: erm (the mean), irm, vrex:weight=3, group_dro.",
+        default="erm",
+        only_if_given=True,
+        in_words=lambda now: now.plugins.in_words("objective"),
     )
 
 

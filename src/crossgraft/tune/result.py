@@ -107,7 +107,7 @@ def _asked(options: TuneOptions) -> list[str]:
     return [
         name
         for name, each in options_of(type(options)).items()
-        if each.about.in_protocol and getattr(options, name) not in (None, each.default)
+        if each.about.in_protocol and getattr(options, name) not in (None, each.default, _USUAL.get(name))
     ]
 
 
@@ -117,6 +117,10 @@ def _left_out_in_words(unseen: UnseenDomainsRecord) -> str:
     if unseen.is_each:
         return f"{images} a training, test each of {counted(len(unseen.domains), 'domain')} by {unseen.column}, mean over them"
     return f"{images}, test all of {unseen.column} {unseen.domains[0].domain}"
+
+
+_USUAL = {"sampler": "shuffle"}
+"""What somebody may ask for that would be chosen anyway; known results have never named it."""
 
 
 def _rows_in_words(record: TuningRecord, options: TuneOptions) -> str:

@@ -10,6 +10,7 @@ from crossgraft.registry import Registry
 from crossgraft.tune.augmentations import AUGMENTATIONS
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS
 from crossgraft.tune.methods import METHODS
+from crossgraft.tune.objectives import OBJECTIVES
 from crossgraft.tune.presets import PRESETS
 from crossgraft.tune.regularizers import REGULARIZERS
 from crossgraft.tune.schedules import SCHEDULES
@@ -22,6 +23,7 @@ def slots() -> dict[str, Registry[Any]]:
     """Plural of each kind of plug-in → its registry."""
     return {
         "methods": METHODS,
+        "objectives": OBJECTIVES,
         "regularizers": REGULARIZERS,
         "batch_transforms": BATCH_TRANSFORMS,
         "augmentations": AUGMENTATIONS,

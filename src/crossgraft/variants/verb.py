@@ -184,9 +184,10 @@ def _directory(
     """The run directory; without ``out`` one that goes away with the block, and none at all for a plan."""
     defaults = {name: each.default for name, each in options_of(TuneOptions).items()}
     settings = [{"name": each.name, **as_typed({**defaults, **each.settings})} for each in variants]
+    usual = as_typed(defaults)
     resolved = {
         "model": request.spec.describe(),
-        "compare": [{name: each[name] for name in each if name == "name" or each[name] != defaults[name]} for each in settings],
+        "compare": [{name: each[name] for name in each if name == "name" or each[name] != usual[name]} for each in settings],
         "grid": [point_name(point) for point in request.points],
     }
     typed = {**request.typed(), "compare": _as_typed(options.compare), "seeds": options.seeds}

@@ -84,6 +84,7 @@ def work_of(classifier, data, run=None, *, keep=None, batch_norm="train", **chan
         stop_rule=None,
         request=Mock(options=options, adapter=None),
         keep=keep,
+        domains=(),
         batch_norm=BatchNorm(batch_norm, "", 0),
     )
     prepared.request.spec.describe.return_value = "small"

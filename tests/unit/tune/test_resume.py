@@ -68,6 +68,18 @@ SCENARIOS = {
         {"log_gradient_norms": True},
         "full",
     ),
+    "irm, before and after its weight jumps": (
+        "cnn",
+        [{"after step": ["all", 3]}, {"after step": ["all", 5]}, {"after step": ["all", 8]}],
+        {"objective": "irm:weight=5,anneal_steps=4"},
+        "full",
+    ),
+    "group_dro, whose weights are in checkpoints, head first": (
+        "dropout",
+        [{"after step": ["head", 3]}, {"after step": ["all", 5]}, {"half of write": 2}],
+        {"objective": "group_dro:eta=0.5,groups=domains_and_classes", "head_first": True},
+        "full",
+    ),
     "adaptformer with dropout, head first": (
         "vit",
         [{"after step": ["head", 2]}, {"after step": ["all", 5]}],

@@ -32,6 +32,7 @@ class FeatureBatch:
     rows: Int64[Tensor, " batch"]
     images: Float[Tensor, "batch num_features 1 1"]
     targets: Float[Tensor, "batch num_classes"]
+    domains: Int64[Tensor, " batch"] | None = None
 
 
 class FeatureFeed:
@@ -50,7 +51,8 @@ class FeatureFeed:
         """The batches of ``epoch`` from number ``start`` on."""
         for rows in self._feed.plan.epoch(epoch)[start:]:
             features = self._features.index_select(0, sent(rows, self._feed.device))
-            yield FeatureBatch(rows, features[:, :, None, None], self._feed.targets[rows])
+            domains = None if self._feed.plan.domains is None else self._feed.plan.domains[rows]
+            yield FeatureBatch(rows, features[:, :, None, None], self._feed.targets[rows], domains)
 
 
 class HeadOnly(nn.Module):

@@ -16,6 +16,7 @@ from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.objective import Objective
 from crossgraft.tune.protocols import Regularizer, Selection
 
 PhaseName = Literal["head", "all"]
@@ -38,6 +39,11 @@ class StepBatch(Protocol):
     @property
     def targets(self) -> Float[Tensor, "batch num_classes"]:
         """One row per image, over classes or labels."""
+        ...
+
+    @property
+    def domains(self) -> Int[Tensor, " batch"] | None:
+        """Domain of each image, from 0; None: nobody said."""
         ...
 
 
@@ -64,7 +70,7 @@ class StepReport:
         epoch: From 0.
         step: Steps done in this phase.
         total_steps: Steps of this phase if it does not stop early.
-        terms: ``loss`` (the sum), ``task`` (unweighted) and ``<regulariser>/<term>``, of the whole batch.
+        terms: ``loss`` (the sum), ``task`` (the plain mean) and ``<objective or regulariser>/<term>``, of the whole batch.
         learning_rate: Learning rate of the head in this step.
         images_per_second: Throughput of all processes together, since this process began.
         seconds_left: Until ``total_steps``, at the rate so far.
@@ -127,6 +133,8 @@ class TrainingJob:
     features_are_fixed: bool = False
     keep: Keep | None = None
     stop_rule: SelectionRule | None = None
+    objective: Objective | None = None
+    num_domains: int = 1
     configuration: Mapping[str, object] = field(default_factory=dict[str, object])
 
 

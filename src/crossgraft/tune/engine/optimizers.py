@@ -155,6 +155,10 @@ class NamedOptimizer:
         rates = {id(p): float(group["lr"]) for group in self.optimizer.param_groups for p in group["params"]}
         return {name: rates[id(parameter)] for name, parameter in self.parameters.items()}
 
+    def restart(self) -> None:
+        """Forget moments and step counts."""
+        self.optimizer.state.clear()
+
     def state(self) -> dict[str, Tensor]:
         """Moments and step counts as ``<parameter>|<what>``."""
         return {

@@ -35,6 +35,7 @@ from crossgraft.tune.engine.step import (
     refuse_non_finite,
 )
 from crossgraft.tune.feed.batches import BatchMaker
+from crossgraft.tune.objective import Objective
 from crossgraft.tune.protocols import LOOK_EVERY_STEPS, Regularizer, Selection
 
 
@@ -58,6 +59,7 @@ class Phase:
         settings: Settings of this phase.
         keep: Similarity to end at; None in the head's phase, where features do not move.
         features_are_fixed: Whether features never change in it, and are computed once where the feed allows.
+        objective: What is minimised; None: the mean of the task loss, as in the head's phase.
     """
 
     name: PhaseName
@@ -66,6 +68,7 @@ class Phase:
     settings: TrainerSettings
     features_are_fixed: bool
     keep: Keep | None = None
+    objective: Objective | None = None
 
     def feed_and_network(self, job: TrainingJob) -> tuple[Feed, nn.Module]:
         """What is fed into what: images into the whole network, or features into the head."""
@@ -88,7 +91,7 @@ def phases_of(job: TrainingJob) -> tuple[Phase, ...]:
         UsageError: The head is to be trained first, but nothing else is trained.
     """
     settings = job.settings
-    main = Phase("all", job.selection, job.regularizers, settings, job.features_are_fixed, job.keep)
+    main = Phase("all", job.selection, job.regularizers, settings, job.features_are_fixed, job.keep, job.objective)
     if not settings.head_first:
         return (main,)
     of_head = replace(
@@ -189,6 +192,8 @@ class PhaseRun:
             regularizers=phase.regularizers,
             settings=phase.settings,
             before_update=self._read_gradients,
+            objective=phase.objective,
+            num_domains=job.num_domains,
         )
         self.rate = scheduled_rate(phase.settings, self.feed.steps_per_epoch)
         self._begun, self._begun_step, self._images_seen = time.perf_counter(), -1, 0
@@ -369,6 +374,8 @@ class PhaseRun:
         tensors |= {f"optimizer/{name}": tensor for name, tensor in self.named.state().items()}
         if self.gradients is not None:
             tensors[_GRADIENTS] = self.gradients.state()
+        if self.phase.objective is not None:
+            tensors |= {f"objective/{name}": value for name, value in self.phase.objective.state_dict().items()}
         for number, regularizer in enumerate(self.phase.regularizers):
             tensors |= {f"regularizer {number}/{name}": value for name, value in regularizer.state_dict().items()}
         return asdict(self.progress), tensors
@@ -391,12 +398,14 @@ class PhaseRun:
         try:
             self.fabric._precision.load_state_dict(progress.scaler)
             self.named.load_state(_within("optimizer", tensors))
+            if self.phase.objective is not None:
+                self.phase.objective.load_state_dict(_within("objective", tensors))
             for number, regularizer in enumerate(self.phase.regularizers):
                 regularizer.load_state_dict(_within(f"regularizer {number}", tensors))
             if self.gradients is not None:
                 self.gradients.load_state(tensors[_GRADIENTS], progress.epoch * steps + progress.step)
         except (LookupError, TypeError, AttributeError, RuntimeError) as error:
-            raise damaged_checkpoint(f"the state of the optimizer, of a regularizer or of a log: {error}") from error
+            raise damaged_checkpoint(f"the state of the optimizer, objective, of a regularizer or of a log: {error}") from error
 
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, torch.Size]:

@@ -22,6 +22,7 @@ from crossgraft.seeding import derive_seed, torch_generator
 from crossgraft.tune.engine.contract import StepBatch
 from crossgraft.tune.engine.optimizers import NamedOptimizer
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.objective import Objective, ObjectiveContext
 from crossgraft.tune.protocols import (
     ForwardStart,
     LooksInside,
@@ -252,6 +253,9 @@ class TrainingStep:
     ``w / b * sum_{i in share} l_i + m / b * sum_k t_k``: the sum over all shares is the step's loss exactly for terms that are
     a mean over images, that do not depend on them, or that processes compute together.
 
+    An objective stands in the place of ``1 / b * sum_i l_i``. Every process computes it of all images, as those terms; the
+    batch has one part.
+
     Args:
         fabric: Launched; knows device, precision and the other processes.
         network: As ``fabric.setup_module`` gave it.
@@ -262,6 +266,8 @@ class TrainingStep:
         regularizers: Attached already.
         settings: Parts, clipping, seed, precision.
         before_update: Called in each step when its gradient is whole, before it is clipped.
+        objective: Attached already; None: the mean of the task loss.
+        num_domains: Number of domains among the training images.
     """
 
     def __init__(
@@ -276,6 +282,8 @@ class TrainingStep:
         regularizers: Sequence[Regularizer],
         settings: TrainerSettings,
         before_update: Callable[[], object] | None = None,
+        objective: Objective | None = None,
+        num_domains: int = 1,
     ) -> None:
         self.fabric = fabric
         self.network = network
@@ -286,6 +294,8 @@ class TrainingStep:
         self.regularizers = tuple(regularizers)
         self.settings = settings
         self.before_update = before_update
+        self.objective = None if objective is None or objective.is_plain_mean else objective
+        self.num_domains = num_domains
         self.task_weight = math.prod(regularizer.task_weight for regularizer in regularizers)
         self.looks_first = fabric.device.type == "cpu"
 
@@ -296,12 +306,14 @@ class TrainingStep:
         device: ``look_at`` finds it afterwards, when the weights may have become nan, and nothing may be kept before that.
 
         Returns:
-            ``loss``, ``task`` and every ``<regulariser>/<term>`` of the whole batch, before the update.
+            ``loss``, ``task`` and every ``<objective or regulariser>/<term>`` of the whole batch, before the update.
 
         Raises:
             DivergedError: One of them, or the gradient that is to be clipped, is not finite (on a CPU). Or what a regulariser
                 learns left its bounds in the update.
         """
+        if self.objective is not None and step == self.objective.restarts_optimizer_at:
+            self.named.restart()
         self.optimizer.zero_grad(set_to_none=True)
         sums: dict[str, Tensor] = {}
         parts = self._parts(batch)
@@ -309,7 +321,7 @@ class TrainingStep:
             for number, part in enumerate(parts):
                 is_last = number == len(parts) - 1
                 with self.fabric.no_backward_sync(self.network, enabled=not is_last):
-                    terms = self._terms(part, step, number, len(batch.rows))
+                    terms = self._terms(batch, part, step, number)
                     # The mean over the processes that follows is to be a sum.
                     self.fabric.backward(self.fabric.world_size * terms["loss"])
                 for name, term in terms.items():
@@ -355,36 +367,62 @@ class TrainingStep:
 
         return [part(places) for places in torch.arange(total).tensor_split(min(self.settings.accumulate, total))]
 
-    def _terms(self, part: _Part, step: int, number: int, batch_size: int) -> dict[str, Tensor]:
+    def _terms(self, batch: StepBatch, part: _Part, step: int, number: int) -> dict[str, Tensor]:
         """What one part adds to the loss and to each term of it."""
         for regularizer in self.regularizers:
             if isinstance(regularizer, LooksInside):
                 drawn = torch_generator(self.settings.seed, regularizer.name, "forward", step)
-                regularizer.before_forward(ForwardStart(drawn, part.places, batch_size))
+                regularizer.before_forward(ForwardStart(drawn, part.places, len(batch.rows)))
         features, logits = self.network(part.images)
         task = self.loss(logits, part.targets).sum() * part.image_weight
-        total, terms = self.task_weight * task, {"task": task}
+        context = StepContext(
+            classifier=self.classifier,
+            images=part.images,
+            targets=part.targets,
+            rows=part.rows,
+            features=features,
+            logits=logits,
+            step=step,
+            num_processes=self.fabric.world_size,
+            generator=torch_generator(self.settings.seed, "step", step, number),
+            num_images=part.num_images,
+            num_images_of_all=part.num_images_of_all,
+            first_image=part.first_image,
+            sum_over_processes=sum_over_processes,
+        )
+        if self.objective is None:
+            total, terms = self.task_weight * task, {"task": task}
+        else:
+            of_objective = self._objective_terms(self.objective, batch, context)
+            terms = {"task": task, **{name: term * part.term_weight for name, term in of_objective.items()}}
+            total = self.task_weight * part.term_weight * torch.stack([*of_objective.values()]).sum()
         for regularizer in self.regularizers:
-            context = StepContext(
-                classifier=self.classifier,
-                images=part.images,
-                targets=part.targets,
-                rows=part.rows,
-                features=features,
-                logits=logits,
-                step=step,
-                num_processes=self.fabric.world_size,
-                generator=torch_generator(self.settings.seed, regularizer.name, step, number),
-                num_images=part.num_images,
-                num_images_of_all=part.num_images_of_all,
-                first_image=part.first_image,
-                sum_over_processes=sum_over_processes,
-            )
+            drawn = torch_generator(self.settings.seed, regularizer.name, step, number)
+            context = replace(context, generator=drawn)
             for name, term in regularizer.loss(context).items():
                 weighted = terms[f"{regularizer.name}/{name}"] = term * part.term_weight
                 # What compares with nothing is as strong as it says.
                 total = total + (self.settings.keep_factor if keeps_start(regularizer, name) else 1.0) * weighted
         return {"loss": total, **terms}
+
+    def _objective_terms(self, objective: Objective, batch: StepBatch, context: StepContext) -> dict[str, Tensor]:
+        """Terms of the whole batch, the same in every process."""
+        logits = context.of_all_processes(context.logits)
+        targets = sent(batch.targets, logits.device).to(context.targets.dtype)
+        domains = torch.zeros(len(targets), dtype=torch.int64) if batch.domains is None else batch.domains
+        found = objective(
+            ObjectiveContext(
+                losses=self.loss(logits, targets),
+                logits=logits,
+                targets=targets,
+                domains=sent(domains, logits.device),
+                num_domains=self.num_domains,
+                step=context.step,
+                loss=self.loss,
+                generator=torch_generator(self.settings.seed, "objective", objective.name, context.step),
+            )
+        )
+        return {f"{objective.name}/{name}": term for name, term in found.items()}
 
     def _over_all_processes(self, sums: Mapping[str, Tensor]) -> Tensor:
         values = torch.stack([value.double() if value.device.type != "mps" else value for value in sums.values()])

@@ -15,6 +15,7 @@ from timm.layers.norm_act import convert_sync_batchnorm
 from torch import Tensor
 
 from crossgraft.choice import spell
+from crossgraft.errors import UsageError
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.device import explain_lost_device
@@ -29,6 +30,7 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.step import apply_selection, training_batch_norms
 from crossgraft.tune.feed.batches import BatchMaker
+from crossgraft.tune.objective import Objective
 from crossgraft.tune.protocols import Regularizer, Selection, TrainingSet, attach
 
 
@@ -45,6 +47,8 @@ def train(
     features_are_fixed: bool = False,
     keep: Keep | None = None,
     stop_rule: SelectionRule | None = None,
+    objective: Objective | None = None,
+    num_domains: int = 1,
     checkpoint_folder: Path | None = None,
     gradient_norms_file: Path | None = None,
     configuration: Mapping[str, object] | None = None,
@@ -69,6 +73,8 @@ def train(
             no regulariser.
         keep: Similarity that the kept epoch is to have; None: the rule alone decides.
         stop_rule: Whose metric the patience looks at; None: that of ``rule``.
+        objective: What is minimised; None: the mean of the task loss.
+        num_domains: Number of domains among the training images.
         checkpoint_folder: None: nothing is saved.
         gradient_norms_file: CSV file that is written when an epoch ends, where the settings ask for gradient norms.
         configuration: What else decides the result (data, augmentation, …), as JSON; a checkpoint of another configuration is
@@ -101,13 +107,26 @@ def train(
         features_are_fixed=features_are_fixed,
         keep=keep,
         stop_rule=stop_rule,
+        objective=objective,
+        num_domains=num_domains,
         configuration=dict(configuration or {}),
     )
     phases_of(job)  # contradictions come to light before a process is started
     check_processes(job)
+    _check_objective(job)
     if settings.num_processes > 1:
         return train_in_processes(job, run_job, on_step, on_epoch)
     return run_job(make_fabric(settings), job, on_step, on_epoch)
+
+
+def _check_objective(job: TrainingJob) -> None:
+    objective = job.objective
+    if objective is None or objective.is_plain_mean:
+        return
+    if job.settings.accumulate > 1:
+        raise UsageError(f"The objective {objective.name} looks at a whole batch at once. Leave out --accumulate.")
+    if objective.needs_domains and job.num_domains < 2:
+        raise UsageError(f"The objective {objective.name} compares domains. Say which column names them: --domains COLUMN.")
 
 
 def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: OnEpoch | None) -> TrainingResult:
@@ -126,6 +145,8 @@ def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: 
             for regularizer in job.regularizers:
                 training_set = job.feed if isinstance(job.feed, TrainingSet) else None
                 attach(regularizer, job.classifier, training_set, seed=job.settings.seed)
+            if job.objective is not None:
+                job.objective.attach(num_domains=job.num_domains, num_classes=job.classifier.num_outputs)
             return _Trainer(fabric, job, configuration, on_step, on_epoch).run()
         finally:
             for regularizer in job.regularizers:
@@ -235,5 +256,6 @@ def _configuration(job: TrainingJob) -> dict[str, Any]:
         ),
         **({} if job.keep is None else {"keep": repr(job.keep)}),
         **({} if job.stop_rule is None else {"stop rule": job.stop_rule.name}),
+        **({} if job.objective is None or job.objective.is_plain_mean else {"objective": spell(job.objective)}),
         **job.configuration,
     }

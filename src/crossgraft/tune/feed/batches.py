@@ -17,8 +17,34 @@ from crossgraft.seeding import torch_generator
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.protocols import Augmentation, BatchTransform, DrawsApart, is_identity
 
-Sampler = Literal["shuffle", "balanced"]
+Sampler = Literal["shuffle", "balanced", "domains", "domains_and_classes"]
 Rows = Int64[Tensor, " batch"]
+Domains = Int64[Tensor, " num_samples"]
+
+
+def strata_of(sampler: Sampler, targets: Float[Tensor, "num_samples num_classes"], domains: Domains | None) -> list[Rows]:
+    """Rows of each stratum that a sampler draws equally often: of each domain, or of each class in each domain.
+
+    Strata come domain by domain, those without a row left out; none for a sampler that knows no domains.
+
+    Raises:
+        UsageError: The sampler needs domains, and nobody said which they are.
+    """
+    if sampler not in ("domains", "domains_and_classes"):
+        return []
+    if domains is None:
+        raise UsageError(f"--sampler {sampler} draws from every domain. Say which column names them: --domains COLUMN.")
+    index = domains if sampler == "domains" else targets.shape[1] * domains + targets.argmax(1)
+    return [torch.nonzero(index == number).squeeze(1) for number in index.unique()]
+
+
+def whole_shares(batch_size: int, num_strata: int) -> int:
+    """Images of a batch with equally many of each stratum: the largest number of them that is not above ``batch_size``.
+
+    >>> whole_shares(32, 3), whole_shares(32, 0)
+    (30, 32)
+    """
+    return batch_size // num_strata * num_strata if num_strata else batch_size
 
 
 class BatchPlan:
@@ -29,7 +55,12 @@ class BatchPlan:
     image, a row's weight is that of its rarest label (the rule of repeat factors: Gupta, Dollár and Girshick, *LVIS*,
     CVPR 2019, §4), and rows without a label count as a class of their own.
 
-    Neither sampler makes a batch of one image out of a longer list, because BatchNorm cannot train on it: a last batch
+    ``domains`` gives every batch equally many rows of each domain, ``domains_and_classes`` of each class in each domain that
+    has one: ⌊batch size / strata⌋ of each, stratum by stratum. A stratum is gone through in a new order each epoch, and begins
+    anew in another order where it runs out; an epoch has as many batches as ``shuffle`` makes of that size, so that rows of a
+    large domain are not all seen in one.
+
+    No sampler makes a batch of one image out of a longer list, because BatchNorm cannot train on it: a last batch
     of one joins the batch before. A batch size above n gives one batch of all rows.
 
     Args:
@@ -38,9 +69,11 @@ class BatchPlan:
         sampler: How rows are drawn.
         seed: Random seed of the whole run.
         drop_last: Leave out a last batch that is not full, unless it is the only one.
+        domains: (n,) domain of each row, from 0; None: nobody said.
 
     Raises:
-        UsageError: There is no row, or the batch size is below 1.
+        UsageError: There is no row, the batch size is below 1, or a batch cannot have equally many different rows of each
+            stratum.
     """
 
     def __init__(
@@ -51,13 +84,21 @@ class BatchPlan:
         sampler: Sampler = "shuffle",
         seed: int = 0,
         drop_last: bool = False,
+        domains: Domains | None = None,
     ) -> None:
         if batch_size < 1:
             raise UsageError(f"A batch has at least one image, not {batch_size}. Change --batch-size.")
         if len(targets) == 0:
             raise UsageError("There is no row to train on.")
         self.num_samples = len(targets)
-        self.batch_size = batch_size
+        self.domains = domains
+        self._strata = strata_of(sampler, targets, domains)
+        self.batch_size = whole_shares(batch_size, len(self._strata))
+        if self._strata and not 1 <= self.batch_size // len(self._strata) <= min(map(len, self._strata)):
+            raise UsageError(
+                f"--sampler {sampler}: batches of {batch_size} cannot have equally many different images of {len(self._strata)} "
+                f"strata, of which the smallest has {min(map(len, self._strata))}. Change --batch-size."
+            )
         self.sampler: Sampler = sampler
         self.seed = seed
         self.drop_last = drop_last
@@ -71,6 +112,8 @@ class BatchPlan:
     def epoch(self, epoch: int) -> list[Rows]:
         """The rows of each batch, in order; O(n) a call."""
         generator = torch_generator(self.seed, "batches", self.sampler, epoch)
+        if self._strata:
+            return self._by_stratum(generator)
         if self._weights is None:
             rows = torch.randperm(self.num_samples, generator=generator)
         else:
@@ -78,7 +121,17 @@ class BatchPlan:
         sizes = self._sizes()
         return list(rows[: sum(sizes)].split(sizes))
 
+    def _by_stratum(self, generator: torch.Generator) -> list[Rows]:
+        share, steps = self.batch_size // len(self._strata), self.steps_per_epoch
+        drawn: list[Tensor] = []
+        for rows in self._strata:
+            laps = -(-share * steps // len(rows))
+            order = torch.cat([torch.randperm(len(rows), generator=generator) for _ in range(laps)])
+            drawn.append(rows[order[: share * steps]].view(steps, share))
+        return list(torch.cat(drawn, dim=1))
+
     def _sizes(self) -> list[int]:
+        """Of ``shuffle``; batches by stratum are as many, and all are full."""
         full, rest = divmod(self.num_samples, self.batch_size)
         sizes = [self.batch_size] * full
         if full == 0:
@@ -115,11 +168,13 @@ class TrainingBatch:
         rows: Row of the data set of each image (of the first image of a mixed pair).
         images: Augmented, normalised, mixed.
         targets: One row per image, over classes or labels; soft after mixing.
+        domains: Domain of each image, from 0; None: nobody said.
     """
 
     rows: Int64[Tensor, " batch"]
     images: Float32[Tensor, "batch channels height width"]
     targets: Float[Tensor, "batch num_classes"]
+    domains: Int64[Tensor, " batch"] | None = None
 
 
 class BatchMaker:
@@ -127,6 +182,9 @@ class BatchMaker:
 
     The numbers that are drawn for a batch depend on seed, epoch and step only: starting in the middle of an epoch gives
     the batches that going through all of it gives, and every process makes the same batch before it takes its share.
+
+    Where domains are known images are mixed with those of their own domain only: each domain's images go through such a
+    transform alone, with numbers of their own.
 
     Args:
         images: Images of the training rows.
@@ -171,6 +229,11 @@ class BatchMaker:
         return self.plan.steps_per_epoch
 
     @property
+    def num_domains(self) -> int:
+        """Number of domains of the rows; 1 where nobody said."""
+        return 1 if self.plan.domains is None else int(self.plan.domains.max()) + 1
+
+    @property
     def is_plain(self) -> bool:
         """Whether every epoch shows the same images with the same targets."""
         return is_identity(self.augmentation) and not self.batch_transforms
@@ -211,10 +274,24 @@ class BatchMaker:
         drawn_from = torch_generator(self.seed, "augment", epoch, step)
         images = _prepare(self.images, rows, self.device, (self.augmentation, drawn_from))
         targets = sent(self.targets[rows], self.device)
+        domains = None if self.plan.domains is None else self.plan.domains[rows]
         for place, transform in enumerate(self.batch_transforms):
-            drawn_from = torch_generator(self.seed, "batch transform", place, epoch, step)
-            images, targets = transform(images, targets, drawn_from)
-        return TrainingBatch(rows, images, targets)
+            stream = ("batch transform", place, epoch, step)
+            if domains is None or not getattr(transform, "mixes_images", False):
+                images, targets = transform(images, targets, torch_generator(self.seed, *stream))
+            else:
+                images, targets = self._mixed_within(domains, transform, images, targets, stream)
+        return TrainingBatch(rows, images, targets, domains)
+
+    def _mixed_within(
+        self, domains: Tensor, transform: BatchTransform, images: Tensor, targets: Tensor, stream: tuple[object, ...]
+    ) -> tuple[Tensor, Tensor]:
+        mixed, soft = images.clone(), targets.clone()
+        for domain in domains.unique().tolist():
+            here = sent(torch.nonzero(domains == domain).squeeze(1), self.device)
+            drawn_from = torch_generator(self.seed, *stream, "domain", domain)
+            mixed[here], soft[here] = transform(images[here], targets[here], drawn_from)
+        return mixed, soft
 
 
 def evaluation_batches(

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from crossgraft.choice import choose, spell
 from crossgraft.compute import resolve_device
@@ -22,6 +22,7 @@ from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform
 from crossgraft.tune.engine.settings import TrainerSettings, TrainingSteps, schedule_of
 from crossgraft.tune.feed.batches import Sampler
 from crossgraft.tune.methods import METHODS
+from crossgraft.tune.objectives import OBJECTIVES, Objective
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.presets import PRESETS, Preset
 from crossgraft.tune.protocols import AddsAdapters, Method, Regularizer, form_of, is_identity
@@ -29,7 +30,7 @@ from crossgraft.tune.record import PluginRecord
 from crossgraft.tune.regularizers import REGULARIZERS
 
 NO_PLUGIN = ("none", "")
-SAMPLERS: tuple[Sampler, ...] = ("shuffle", "balanced")
+SAMPLERS: tuple[Sampler, ...] = get_args(Sampler)
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Plugins:
         augmentation: Transform of an image.
         loss: Loss as chosen; balanced weights are counted later, from the training rows.
         sampler: Sampler that draws rows into batches.
+        objective: What is minimised.
         preset: Published training whose settings were asked for.
     """
 
@@ -52,6 +54,7 @@ class Plugins:
     augmentation: Augmentation
     loss: Loss
     sampler: Sampler
+    objective: Objective
     preset: Preset | None = None
 
     @property
@@ -68,13 +71,15 @@ class Plugins:
     def all(self) -> list[object]:
         """Every plug-in, slot by slot."""
         presets = [] if self.preset is None else [self.preset]
-        return [*presets, self.method, *self.regularizers, *self.batch_transforms, self.augmentation, self.loss]
+        replaced = [] if self.objective.is_plain_mean else [self.objective]
+        return [*presets, self.method, *replaced, *self.regularizers, *self.batch_transforms, self.augmentation, self.loss]
 
     def describe(self) -> list[PluginRecord]:
         """All of them as a report shows them."""
         slots: list[tuple[str, Sequence[Any]]] = [
             ("preset", [] if self.preset is None else [self.preset]),
             ("method", [self.method]),
+            ("objective", [] if self.objective.is_plain_mean else [self.objective]),
             ("regularizer", self.regularizers),
             ("batch transform", self.batch_transforms),
             ("augmentation", [self.augmentation]),
@@ -102,14 +107,17 @@ def choose_plugins(options: TuneOptions, task: Task) -> Plugins:
     """Build what was asked for.
 
     Left open: the loss is cross-entropy, or binary cross-entropy summed over labels where an image may have several; the
-    augmentation is ``light``, or ``none`` for a method whose features never change, so that they are computed once.
+    augmentation is ``light``, or ``none`` for a method whose features never change, so that they are computed once; the sampler
+    is the one that the objective needs, or ``shuffle``.
 
     Raises:
         UnknownNameError: With the nearest names.
         UsageError: An option of a plug-in is wrong.
     """
-    if options.sampler not in SAMPLERS:
-        raise UnknownNameError("sampler", options.sampler, SAMPLERS)
+    objective: Objective = choose(OBJECTIVES, options.objective)
+    sampler = options.sampler or objective.sampler or "shuffle"
+    if sampler not in SAMPLERS:
+        raise UnknownNameError("sampler", sampler, SAMPLERS)
     method: Method = choose(METHODS, options.method)
     augmentation = options.augmentation
     if augmentation is None:
@@ -126,7 +134,8 @@ def choose_plugins(options: TuneOptions, task: Task) -> Plugins:
         batch_transforms=tuple(_several(BATCH_TRANSFORMS, options.batch_transform)),
         augmentation=pixels,
         loss=_with_weights(choose(LOSSES, loss), options.class_weights),
-        sampler=options.sampler,
+        sampler=sampler,
+        objective=objective,
         preset=None if options.preset is None else choose(PRESETS, options.preset),
     )
 

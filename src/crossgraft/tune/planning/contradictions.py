@@ -16,6 +16,7 @@ from crossgraft.tune.engine.launch import has_bf16, missing_gpus
 from crossgraft.tune.engine.settings import TrainerSettings, schedule_of
 from crossgraft.tune.options import BatchNormMode
 from crossgraft.tune.planning.choices import Plugins
+from crossgraft.tune.planning.domain_rules import TrainingDomains, notes_by_domains, refusal_by_domains, warnings_by_domains
 from crossgraft.tune.planning.step_cost import fewest_in_a_batch
 from crossgraft.tune.protocols import is_identity, keeps_reference
 
@@ -43,6 +44,7 @@ class TrainingSituation:
         grid_settings: Settings that the grid varies.
         num_trained_blocks: Number of building blocks with a trained parameter.
         is_convolutional: Whether the network has more than one convolution, which cuts an image into tokens.
+        domains: Domains of the training images of each fold; empty where nobody said.
     """
 
     plugins: Plugins
@@ -63,6 +65,7 @@ class TrainingSituation:
     grid_settings: frozenset[str]
     num_trained_blocks: int
     is_convolutional: bool
+    domains: tuple[TrainingDomains, ...] = ()
 
     @property
     def asked(self) -> frozenset[str]:
@@ -108,7 +111,8 @@ class TrainingSituation:
     @property
     def fewest_images(self) -> int:
         """Images that a process has at once, where it has fewest: its share of the smallest micro-batch of an epoch."""
-        batch = fewest_in_a_batch(self.num_train, self.settings.batch_size)
+        is_full = bool(self.domains and self.domains[0].strata(self.plugins.sampler))
+        batch = self.settings.batch_size if is_full else fewest_in_a_batch(self.num_train, self.settings.batch_size)
         return batch // min(self.settings.accumulate, batch) // self.settings.num_processes
 
     @property
@@ -139,7 +143,7 @@ class TrainingSituation:
     @property
     def draws_evenly(self) -> bool:
         """Whether rows are drawn evenly over the classes."""
-        return self.plugins.sampler == "balanced"
+        return self.plugins.sampler in ("balanced", "domains_and_classes")
 
     @property
     def weighs_classes(self) -> bool:
@@ -192,7 +196,7 @@ REFUSED: tuple[Rule, ...] = (
     ),
     Rule(
         lambda s: s.weighs_classes and s.draws_evenly,
-        "--sampler balanced and weights of classes both correct for rare classes, together they would do it twice. Give "
+        "--sampler {plugins.sampler} and weights of classes both correct for rare classes, together they would do it twice. Give "
         "one of them.",
     ),
     Rule(
@@ -396,6 +400,8 @@ def refuse_contradictions(situation: TrainingSituation) -> None:
     for rule in REFUSED:
         if rule.holds(situation):
             raise UsageError(_fill(rule.text, situation))
+    if reason := refusal_by_domains(situation.plugins, situation.settings, situation.task, situation.domains):
+        raise UsageError(reason)
     for plugin in situation.plugins.all:
         reason = plugin.conflicts(situation) if isinstance(plugin, HasConflicts) else None
         if reason is not None:
@@ -404,14 +410,15 @@ def refuse_contradictions(situation: TrainingSituation) -> None:
 
 def warnings_on(situation: TrainingSituation) -> list[str]:
     """What is done as it was asked for, but seldom meant."""
-    return [_fill(rule.text, situation) for rule in WARNED if rule.holds(situation)]
+    return [*(_fill(rule.text, situation) for rule in WARNED if rule.holds(situation)), *warnings_by_domains(situation.domains)]
 
 
 def notes_on(situation: TrainingSituation) -> list[str]:
     """What goes together but should be known."""
     refusals = [_fill(rule.text, situation) for rule in SAID if rule.holds(situation)]
     remarking = [plugin for plugin in situation.plugins.all if isinstance(plugin, HasRemarks)]
-    return [*refusals, *(remark for plugin in remarking for remark in plugin.remarks(situation))]
+    about_domains = notes_by_domains(situation.plugins, situation.settings, situation.domains)
+    return [*refusals, *about_domains, *(remark for plugin in remarking for remark in plugin.remarks(situation))]
 
 
 def _fill(text: str, situation: TrainingSituation) -> str:

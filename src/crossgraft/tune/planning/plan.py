@@ -167,6 +167,7 @@ def _measure(prepared: Preparation, reporter: Reporter) -> StepCost:
             regularizers=plugins.regularizers,
             settings=settings,
             features_are_fixed=plugins.features_are_fixed,
+            objective=plugins.objective,
         )
 
 

@@ -46,12 +46,13 @@ from crossgraft.tune.planning.choices import (
     warmup_epochs,
 )
 from crossgraft.tune.planning.contradictions import TrainingSituation, refuse_contradictions
+from crossgraft.tune.planning.domain_rules import TrainingDomains, in_whole_shares, training_domains
 from crossgraft.tune.planning.fold_networks import find_model, load_start, open_adapter, put_first_adapters_in
 from crossgraft.tune.planning.rows import FoldData, make_fold_data
 from crossgraft.tune.planning.step_cost import steps_per_epoch
 from crossgraft.tune.protocols import Selection
 
-_PLUGIN_OPTIONS = ("method", "regularizer", "batch_transform", "augmentation", "loss")
+_PLUGIN_OPTIONS = ("method", "regularizer", "batch_transform", "augmentation", "loss", "objective")
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +112,7 @@ class Request:
             "regularizer": [spell(each) for each in plugins.regularizers],
             "batch_transform": [spell(each) for each in plugins.batch_transforms],
             "grid": [point_name(point) for point in self.points],
+            **({} if plugins.objective.is_plain_mean else {"objective": spell(plugins.objective)}),
         }
 
 
@@ -124,7 +126,10 @@ def refuse_unknown_names(options: TuneOptions) -> None:
 def as_typed(values: Mapping[str, Any]) -> dict[str, Any]:
     """Options of ``fine_tune`` as a command line gives them: objects and mappings become their text."""
     typed = dict(values)
+    typed["sampler"] = typed["sampler"] or "shuffle"  # as runs have always named it that left it open
     for name in _PLUGIN_OPTIONS:
+        if name not in typed:
+            continue
         value = typed[name]
         several = isinstance(value, Sequence) and not isinstance(value, str)
         typed[name] = tuple(_text(each) for each in value) if several else _text(value)
@@ -162,6 +167,7 @@ class Preparation:
         keep: Similarity that trainings are to end at.
         num_threads: Number of threads that read images.
         notes: What the plan says about the start.
+        domains: Domains of the training images of each fold; empty where nobody said.
     """
 
     rows: TuningRows
@@ -179,6 +185,7 @@ class Preparation:
     keep: Keep | None
     num_threads: int
     notes: list[str]
+    domains: tuple[TrainingDomains, ...] = ()
 
     @property
     def options(self) -> TuneOptions:
@@ -219,6 +226,7 @@ class Preparation:
             grid_settings=frozenset(points[0]),
             num_trained_blocks=len(trained_blocks(self.classifier, self.selection)),
             is_convolutional=is_convolutional(self.classifier),
+            domains=self.domains,
         )
 
     def for_parts(self, parts: FoldRows) -> Preparation:
@@ -285,6 +293,8 @@ def prepare(
     classifier = make_classifier(backbone, task.num_outputs(len(dataset.class_names)), seed=options.seed)
     notes = put_first_adapters_in(classifier, plugins.method, request.adapter, seed=options.seed)
     settings = trainer_settings(options, plugins, num_train=len(train), num_parameters=backbone.num_parameters)
+    domains = training_domains(rows)
+    settings = in_whole_shares(settings, plugins, domains, is_asked=options.batch_size is not None)
     selection = plugins.method.select(classifier)
     batch_norm, about_norms = choose_batch_norm(options.batch_norm, plugins, classifier, selection)
     val_targets = [dataset.targets[of_fold.val] for of_fold in rows.parts]
@@ -311,6 +321,7 @@ def prepare(
             *about_norms,
             *batch_norm.notes(len(train)),
         ],
+        domains=domains,
     )
     for point in request.points:  # what has no meaning comes to light before the first training
         refuse_contradictions(prepared.situation(point))
@@ -326,6 +337,8 @@ def settings_at(prepared: Preparation, point: GridPoint) -> TrainerSettings:
     follows = "epochs" in point and options.warmup_epochs is None
     warmup = {"warmup_epochs": warmup_epochs(int(point["epochs"]))} if follows else {}
     settings = replace(prepared.settings, **point, **warmup)
+    is_asked = options.batch_size is not None or "batch_size" in point
+    settings = in_whole_shares(settings, prepared.plugins, prepared.domains, is_asked=is_asked)
     if not prepared.batch_norm.is_held or options.learning_rate is not None or "learning_rate" in point:
         return settings
     num_train = len(prepared.rows.parts[0].train)

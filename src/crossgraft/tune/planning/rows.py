@@ -122,7 +122,9 @@ def _domains_of(domains: Domains, rows: np.ndarray) -> tuple[tuple[str, ...], In
 
 def make_feed(data: FoldData, plugins: Plugins, settings: TrainerSettings) -> BatchMaker:
     """The batches of one training."""
-    plan = BatchPlan(data.targets, batch_size=settings.batch_size, sampler=plugins.sampler, seed=settings.seed)
+    plan = BatchPlan(
+        data.targets, batch_size=settings.batch_size, sampler=plugins.sampler, seed=settings.seed, domains=data.domains
+    )
     return BatchMaker(
         data.images,
         data.targets,

@@ -24,6 +24,7 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch
+from crossgraft.tune.objective import Objective
 from crossgraft.tune.protocols import Regularizer, Selection
 
 
@@ -161,6 +162,7 @@ def measure_step(
     regularizers: Sequence[Regularizer],
     settings: TrainerSettings,
     features_are_fixed: bool,
+    objective: Objective | None = None,
 ) -> StepCost:
     """Make a few steps on a copy; nothing of the arguments changes.
 
@@ -172,12 +174,12 @@ def measure_step(
     """
     if features_are_fixed:
         return _measure_features(classifier, feed, settings)
-    cost, learners = _measure(classifier, feed, selection, loss, regularizers, settings)
+    cost, learners = _measure(classifier, feed, selection, loss, regularizers, settings, objective)
     if not learners:
         return cost
     gc.collect()  # the allocator of a GPU would count the first copy among what the second needs
     others = [each for each in regularizers if each.name not in learners]
-    without, _ = _measure(classifier, feed, selection, loss, others, settings)
+    without, _ = _measure(classifier, feed, selection, loss, others, settings, objective)
     return _with_added(cost, without)
 
 
@@ -188,6 +190,7 @@ def _measure(
     loss: Loss,
     regularizers: Sequence[Regularizer],
     settings: TrainerSettings,
+    objective: Objective | None,
 ) -> tuple[StepCost, set[str]]:
     """With these regularisers; and the names of those that learn something of their own."""
     twin, regularizers = copy.deepcopy(classifier), copy.deepcopy(list(regularizers))
@@ -216,6 +219,8 @@ def _measure(
                 evaluate=lambda _: {"loss": 0.0},
                 rule=SelectionRule(keep="last"),
                 settings=_of_one_epoch(settings),
+                objective=copy.deepcopy(objective),
+                num_domains=feed.num_domains,
                 on_step=note_time,
             )
     except OutOfMemoryError:

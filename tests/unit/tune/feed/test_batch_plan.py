@@ -83,3 +83,54 @@ def test_with_several_labels_the_rarest_decides_and_no_label_is_a_class_of_its_o
 def test_plans_without_a_meaning(num_samples, batch_size, message):
     with pytest.raises(UsageError, match=message):
         BatchPlan(torch.ones(num_samples, 2), batch_size=batch_size)
+
+
+DOMAINS = torch.tensor([0] * 12 + [1] * 5 + [2] * 30)
+
+
+def by_domain(sampler="domains", *, batch_size=10, seed=3, domains=DOMAINS, **changes):
+    targets = one_hot([row % 2 for row in range(len(domains))])
+    return BatchPlan(targets, batch_size=batch_size, sampler=sampler, seed=seed, domains=domains, **changes)
+
+
+def test_batches_by_domain_have_equally_many_of_each_one_after_the_other():
+    plan = by_domain()
+    batches = plan.epoch(4)
+    assert plan.steps_per_epoch == len(batches) == 6  # 47 rows in batches of 9
+    assert all(DOMAINS[rows].tolist() == [0] * 3 + [1] * 3 + [2] * 3 for rows in batches)
+    again = by_domain().epoch(4)
+    assert all(torch.equal(first, second) for first, second in zip(batches, again, strict=True))
+    assert torch.cat(batches).tolist() != torch.cat(plan.epoch(5)).tolist()
+    assert torch.cat(batches).tolist() != torch.cat(by_domain(seed=4).epoch(4)).tolist()
+
+
+def test_a_domain_that_runs_out_begins_anew_in_another_order():
+    drawn_rows = torch.cat(by_domain().epoch(0))
+    of_small = drawn_rows[DOMAINS[drawn_rows] == 1].tolist()
+    laps = [of_small[start : start + 5] for start in (0, 5, 10)]
+    assert [sorted(lap) for lap in laps] == [[12, 13, 14, 15, 16]] * 3
+    assert len({tuple(lap) for lap in laps}) > 1
+    of_large = drawn_rows[DOMAINS[drawn_rows] == 2].tolist()
+    assert len(set(of_large)) == len(of_large) == 18
+
+
+def test_batches_by_domain_and_class_leave_out_what_no_domain_has():
+    domains = torch.tensor([0, 0, 0, 0, 1, 1, 1])
+    targets = one_hot([0, 1, 0, 1, 1, 1, 1])
+    plan = BatchPlan(targets, batch_size=7, sampler="domains_and_classes", domains=domains)
+    cells = [(domains[rows].tolist(), targets[rows].argmax(1).tolist()) for rows in plan.epoch(0)]
+    assert cells == [([0, 0, 0, 0, 1, 1], [0, 0, 1, 1, 1, 1])]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"domains": None}, "which column names them"),
+        ({"batch_size": 2}, "equally many different images of 3 strata"),
+        ({"batch_size": 18}, "the smallest has 5"),
+    ],
+)
+def test_domains_that_a_batch_has_no_place_for(changes, says):
+    said = {"domains": DOMAINS, "batch_size": 10, **changes}
+    with pytest.raises(UsageError, match=says):
+        BatchPlan(torch.ones(47, 2), sampler="domains", **said)

@@ -182,3 +182,26 @@ def test_what_does_not_belong_together_is_refused():
         make_maker(make_images(ARRAYS[:20]))
     with pytest.raises(UsageError, match="batches of 0"):
         evaluation_batches(make_images(), batch_size=0)
+
+
+class Mixing(Spy):
+    """Mixes nothing, and says that it does."""
+
+    mixes_images = True
+
+
+def test_images_are_mixed_within_their_domain_with_numbers_of_its_own():
+    domains = torch.arange(23) % 2
+    plan = BatchPlan(TARGETS, batch_size=5, domains=domains)
+    mixing, plain = Mixing(), Spy()
+    common = {"augmentation": NoAugmentation(), "seed": 0}
+    maker = BatchMaker(make_images(), TARGETS, plan, batch_transforms=[mixing, plain], **common)
+    rows = torch.tensor([0, 1, 2, 3, 4])
+    batch = maker.make(0, 0, rows)
+    assert [len(images) for images in mixing.seen] == [3, 2] and len(set(mixing.seeds)) == 2
+    assert [len(images) for images in plain.seen] == [5]
+    assert torch.equal(batch.domains, domains[rows])
+    mixed = BatchMaker(make_images(), TARGETS, plan, batch_transforms=[Mixup(1.0)], **common).make(0, 0, rows)
+    alone = BatchMaker(make_images(), TARGETS, plan, batch_transforms=[Mixup(1.0)], **common).make(0, 0, rows[::2])
+    torch.testing.assert_close(mixed.images[::2], alone.images)  # whatever the other domain's images are
+    assert not torch.equal(mixed.images[::2], batch.images[::2])

@@ -43,7 +43,7 @@ SAID_BY_PLUGINS = {"conflicts": 2, "remarks": 9}
 OPTIONS = TuneOptions(model="test_resnet")
 NO_BATCH_NORM = BatchNorm("train", "", 0)
 
-SLOTS = ("method", "regularizer", "batch_transform", "augmentation", "flip", "loss", "class_weights", "sampler")
+SLOTS = ("method", "regularizer", "batch_transform", "augmentation", "flip", "loss", "class_weights", "sampler", "objective")
 
 
 def plugins(task="multi-class", **choices):
@@ -336,6 +336,7 @@ def planned(classifier, method, *, points=({},), num_folds=1, notes=(), cost=Non
         keep=None,
         batch_norm=NO_BATCH_NORM,
         request=Mock(points=points, options=OPTIONS),
+        domains=(),
         rows=Mock(parts=[FoldRows(*map(np.arange, (100, 30, 10)))] * num_folds, edits=None),
     )
     measured = StepCost(seconds_per_image=0.01, peak_bytes=2**20, time_reason="from one timed step")

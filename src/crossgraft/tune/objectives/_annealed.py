@@ -1,0 +1,50 @@
+"""What objectives share that add a penalty, whose weight jumps after some steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crossgraft.errors import UsageError
+from crossgraft.tune.objective import Objective
+
+
+@dataclass(frozen=True)
+class AnnealedPenalty(Objective):
+    """Mean over domains of their mean losses, plus a penalty; the penalty has the weight 1 before ``anneal_steps``.
+
+    At the jump the optimiser forgets its moments, which are those of another loss: AdamW would go on dividing by gradients of
+    the old size. Both follow from the number of the step, so that a resumed run does the same.
+
+    Attributes:
+        weight: Factor of the penalty from ``anneal_steps`` on, at least 0.
+        anneal_steps: Steps with a factor of 1, at least 0.
+
+    Raises:
+        UsageError: A value has no meaning.
+    """
+
+    needs_domains: ClassVar[bool] = True
+
+    weight: float = 1.0
+    anneal_steps: int = 500
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight < float("inf"):
+            raise UsageError(f"{self.name}: weight must be at least 0, not {self.weight}.")
+        if self.anneal_steps < 0:
+            raise UsageError(f"{self.name}: anneal_steps must be at least 0, not {self.anneal_steps}.")
+
+    @property
+    def sampler(self) -> str:
+        """As many images of each domain."""
+        return "domains"
+
+    @property
+    def restarts_optimizer_at(self) -> int | None:
+        """Where the weight jumps."""
+        return self.anneal_steps or None
+
+    def factor(self, step: int) -> float:
+        """Factor of the penalty in this step."""
+        return self.weight if step >= self.anneal_steps else 1.0
