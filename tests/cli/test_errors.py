@@ -846,6 +846,60 @@ def tune_class_of_one_domain(folder, _):
     return *by_hospital(folder, lambda label, i: "A" if label == "benign" else "AB"[i % 2]), "--objective", "group_dro"
 
 
+def three_hospitals(label, i):
+    return "ABC"[i % 3]
+
+
+def tune_leave_out_without_domains(folder, _):
+    return *TUNE, "--leave-out", "A"
+
+
+def tune_leave_out_unknown_domain(folder, _):
+    return *by_hospital(folder, lambda label, i: ("Oslo", "Bergen")[i % 2]), "--leave-out", "Olso"
+
+
+def tune_leave_out_beside_folds(folder, _):
+    return *by_hospital(folder, three_hospitals), "--leave-out", "each", "--folds", "3"
+
+
+def tune_leave_out_beside_limit(folder, _):
+    return *by_hospital(folder, three_hospitals), "--leave-out", "A", "--limit", "12"
+
+
+def tune_oracle_without_leave_out(folder, _):
+    return *by_hospital(folder, three_hospitals), "--oracle"
+
+
+def tune_class_of_the_left_out_domain(folder, _):
+    return *by_hospital(folder, lambda label, i: "A" if label == "benign" else "ABC"[i % 3]), "--leave-out", "each"
+
+
+def tune_groups_are_domains(folder, _):
+    return *by_hospital(folder, three_hospitals), "--leave-out", "A", "--group-column", "hospital"
+
+
+def tune_no_val_without_a_domain(folder, _):
+    return *by_hospital(folder, lambda label, i: "B" if i == 0 else "A"), "--leave-out", "A"
+
+
+def tune_domain_too_small_for_val(folder, _):
+    return *by_hospital(folder, lambda label, i: "C" if i == 0 else "AB"[i % 2]), "--leave-out", "A"
+
+
+def tune_objective_with_one_domain_left(folder, _):
+    return *by_hospital(folder, lambda label, i: "AB"[i % 2]), "--leave-out", "each", "--objective", "irm"
+
+
+def tune_unseen_domain_of_one_class(folder, _):
+    words = by_hospital(folder, lambda label, i: "A" if label == "benign" and i < 6 else "BC"[i % 2])
+    return *words, "--leave-out", "A"
+
+
+def tune_layer_of_several_models(folder, _):
+    words = by_hospital(folder, three_hospitals)
+    return *words, "--leave-out", "each", "--compare", "full,linear", "--layer-pca", "auto"
+
+
 def tune_tracker_not_installed(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow", None)
     return *TUNE, "--track", "mlflow"

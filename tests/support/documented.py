@@ -33,6 +33,7 @@ def make_documented_workspace(folder, repository):
     for i in range(24):
         noise(i % 2).save(folder / "ham10000" / "images" / f"ISIC_{i:07d}.jpg")
     clinic(folder)
+    hospitals(folder)
     arrays(folder)
     results = (repository / "docs" / "how-to" / "which-model-in-one-hour.md").read_text(encoding="utf-8")
     (folder / "my_results.csv").write_text(re.search(r"```csv\n(.*?)```", results, re.DOTALL)[1], encoding="utf-8")
@@ -142,6 +143,17 @@ def clinic(folder):
         noise(0, seed=i).save(folder / "clinic" / "scans" / f"{i:03d}.png")
         rows.append(f"scans/{i:03d}.png,{('benign', 'malignant')[i // 2 % 2]},P{i // 2:02d}")
     (folder / "clinic" / "labels.csv").write_text("\n".join(rows) + "\n")
+
+
+def hospitals(folder):
+    """A study of three hospitals: two images of each patient, each patient in one hospital."""
+    (folder / "hospitals" / "scans").mkdir(parents=True)
+    rows = ["path,label,patient,hospital"]
+    for i in range(48):
+        noise(i // 2 % 2, seed=i).save(folder / "hospitals" / "scans" / f"{i:03d}.png")
+        label, hospital = ("benign", "malignant")[i // 2 % 2], ("Bergen", "Oslo", "Tromsø")[i // 16]
+        rows.append(f"scans/{i:03d}.png,{label},P{i // 2:02d},{hospital}")
+    (folder / "hospitals" / "labels.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def arrays(folder):

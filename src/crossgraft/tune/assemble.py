@@ -29,8 +29,6 @@ from crossgraft.running.jobs import results_of
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import Task
 from crossgraft.tune.domains.measuring import DomainMeasure, describe_unseen_domains
-from crossgraft.tune.domains.record import UnseenDomainsRecord
-from crossgraft.tune.domains.rows import with_split
 from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.looks import fingerprint_of_tested
@@ -39,6 +37,7 @@ from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.choices import KEEP_FACTOR
 from crossgraft.tune.planning.fold_networks import FoldNetworks
+from crossgraft.tune.planning.leave_out import with_split
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.record import (
@@ -49,6 +48,7 @@ from crossgraft.tune.record import (
     PluginRecord,
     TunedModelRecord,
     TuningRecord,
+    UnseenDomainsRecord,
 )
 from crossgraft.tune.rows_of_run import edited_again
 from crossgraft.tune.saving.record import SavedModelRecord

@@ -21,7 +21,6 @@ from crossgraft.rank.results_store import add_known_results, read_known_results
 from crossgraft.records.base import Record
 from crossgraft.result import EXIT_PARTIAL, RecordT, Result
 from crossgraft.running.verb import secondary
-from crossgraft.tune.domains.record import UnseenDomainsRecord
 from crossgraft.tune.engine.gradient_norms import FILE_NAME as NORMS_FILE
 from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.options import TuneOptions
@@ -29,7 +28,7 @@ from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.choices import KEEP_FACTOR
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.predictions import Predictions
-from crossgraft.tune.record import EpochRow, TuningRecord
+from crossgraft.tune.record import DomainMetricRecord, EpochRow, TuningRecord, UnseenDomainsRecord
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.words.formatting import counted
 
@@ -256,12 +255,15 @@ class FineTuningResult(ModelResult[TuningRecord]):
         return {} if self.headline is None else self.headline.number
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per metric: value, interval, and what it is about."""
+        """One row per metric: value, interval, and what it is about; where domains were left out, those of each domain follow."""
         import pandas as pd
 
         columns = ["split", "metric", "class_name", "attribute", "attribute_value", "value", "low", "high"]
         columns += ["num_images", "num_groups", "reason", "no_interval_reason"]
         rows = [row.model_dump(include=set(columns)) for row in self.record.metrics]
+        if (unseen := self.record.unseen_domains) is not None:
+            columns.insert(1, "domain")
+            rows += _rows_of_domains(unseen)
         return pd.DataFrame(rows, columns=columns)
 
     def history(self) -> pd.DataFrame:
@@ -287,6 +289,24 @@ class FineTuningResult(ModelResult[TuningRecord]):
         frame = self.to_frame()
         columns = ["split", "metric", "value", "low", "high", "num_images"]
         return frame.loc[frame["class_name"].isna() & frame["attribute"].isna(), columns]
+
+
+def _rows_of_domains(unseen: UnseenDomainsRecord) -> list[Mapping[str, object]]:
+    """One row a number, as in ``metrics.csv``: every metric on each domain, then the primary one over all of them."""
+    rows: list[Mapping[str, object]] = []
+    for each in unseen.domains:
+        rows += [{**row.model_dump(), "split": "unseen", "domain": each.domain} for row in each.metrics]
+        rows += _compared(unseen.metric, each.domain, {"seen": each.seen, "seen - unseen": each.gap})
+    of_all = {"unseen": unseen.mean, "seen": unseen.seen, "seen - unseen": unseen.gap}
+    return [*rows, *_compared(unseen.metric, "mean", of_all), *_compared(unseen.metric, "worst", {"unseen": unseen.worst})]
+
+
+def _compared(metric: str, domain: str, records: Mapping[str, DomainMetricRecord | None]) -> list[Mapping[str, object]]:
+    return [
+        {"split": split, "domain": domain, "metric": metric, **row.model_dump(), "no_interval_reason": row.reason}
+        for split, row in records.items()
+        if row is not None
+    ]
 
 
 def epoch_frame(history: Sequence[EpochRow]) -> pd.DataFrame:

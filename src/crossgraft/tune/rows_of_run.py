@@ -210,8 +210,13 @@ def run_directory_of(run: Path) -> Path:
 
 
 def options_of_run(run: Path) -> TuneOptions:
-    """What was asked of the run; its record is data, and may have come with the folder from anywhere."""
-    file = run_directory_of(run) / "run.json"
+    """What was asked of the run; its record is data, and may have come with the folder from anywhere.
+
+    The model without one domain lies in ``RUN/folds/without DOMAIN``, with the split that it was trained on.
+    """
+    directory = run_directory_of(run)
+    is_part = not (directory / "run.json").is_file() and directory.parent.name == "folds"
+    file = (directory.parents[1] if is_part else directory) / "run.json"
     try:
         record = RunRecord.model_validate_json(read_whole(file))
     except (OSError, ValidationError) as error:

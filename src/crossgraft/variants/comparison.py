@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
@@ -13,10 +13,12 @@ from scipy import special
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable
 from crossgraft.metrics import MetricValue, auc, auc_combination, balanced_accuracy, balanced_accuracy_combination
+from crossgraft.metrics._intervals import CONFIDENCE
 from crossgraft.records.base import Record
 from crossgraft.result import EXIT_PARTIAL, Result
 from crossgraft.variants.record import ComparisonPlanRecord, DifferenceRecord, FineTuningComparisonRecord
-from crossgraft.variants.study import Answers, plans_in_words
+from crossgraft.variants.study import Answers, DoneTraining, plans_in_words
+from crossgraft.variants.variant import Variant
 from crossgraft.variants.words import answer_in_words
 
 if TYPE_CHECKING:
@@ -56,38 +58,76 @@ class MeasuredImages:
     Attributes:
         data: These images alone.
         metric: The primary metric: ``balanced_accuracy`` or ``auc``.
+        domains: Domain → (n,) whether an image is of it; the metric is the mean over them. Empty: of all images at once.
     """
 
     data: Dataset
     metric: str
+    domains: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+
+    def of_domain(self, name: str) -> MeasuredImages:
+        """The images of one domain alone."""
+        return replace(self, domains={name: self.domains[name]})
+
+    @property
+    def _parts(self) -> list[np.ndarray]:
+        """Images that the metric is the mean over, each with a metric of its own."""
+        return list(self.domains.values()) or [np.ones(len(self.data), dtype=bool)]
 
     def measure(self, answers: Answers) -> OnImages:
-        """The metric of ``answers``."""
+        """The metric of ``answers``, the mean over the domains where there are some."""
         compute = auc if self.metric == "auc" else balanced_accuracy
+        names = list(self.data.class_names)
         try:
-            value = compute(answers, self.data.targets, class_names=list(self.data.class_names)).value
+            values = [compute(answers[here], self.data.targets[here], class_names=names).value for here in self._parts]
         except NotApplicable:
-            value = math.nan
-        return OnImages(value, ((1.0, answers),))
+            values = [math.nan]
+        return OnImages(float(np.mean(values)), ((1.0, answers),))
 
-    def combination(self, terms: Sequence[tuple[float, OnImages]]) -> MetricValue:
+    def combination(self, terms: Sequence[tuple[float, OnImages]], *, confidence: float = CONFIDENCE) -> MetricValue:
         """Σ c · metric, with the interval of the test images.
 
         Raises:
             NotApplicable: The metric has no meaning on these images.
         """
         flat = [(c * share, answers) for c, measured in terms for share, answers in measured.terms]
+        parts = self._parts
+        split = [((c / len(parts), answers), here) for c, answers in flat for here in parts]
+        pairs, among = [pair for pair, _ in split], [here for _, here in split]
+        targets, groups = self.data.targets, self.data.groups
         if self.metric == "auc":
-            return auc_combination(flat, self.data.targets, self.data.groups)
+            return auc_combination(pairs, targets, groups, among=among, confidence=confidence)
         names = list(self.data.class_names)
-        return balanced_accuracy_combination(flat, self.data.targets, self.data.groups, class_names=names)
+        return balanced_accuracy_combination(pairs, targets, groups, among=among, class_names=names, confidence=confidence)
 
     def mean(self, measured: Sequence[OnImages]) -> MetricValue:
         """Mean over seeds, with the interval of the test images."""
         return self.combination([(1 / len(measured), each) for each in measured])
 
 
-def difference(ones: Sequence[OnImages], others: Sequence[OnImages], images: MeasuredImages) -> DifferenceRecord:
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The trainings of one variant that are done, with what each says of the test images."""
+
+    variant: Variant
+    trainings: list[DoneTraining]
+    values: list[OnImages]
+    num_failed: int
+
+    def of_seeds(self, seeds: set[int]) -> list[OnImages]:
+        """Values of these seeds, in their order."""
+        by_seed = {each.seed: value for each, value in zip(self.trainings, self.values, strict=True)}
+        return [by_seed[seed] for seed in sorted(seeds)]
+
+    @property
+    def seeds(self) -> set[int]:
+        """That are done."""
+        return {each.seed for each in self.trainings}
+
+
+def difference(
+    ones: Sequence[OnImages], others: Sequence[OnImages], images: MeasuredImages, *, confidence: float = CONFIDENCE
+) -> DifferenceRecord:
     """Mean over seeds of one minus the other, with its 95 % interval.
 
     Each end is t √(r² / 1.96² + s² / S) away, with r how far the interval of the test images reaches, s² the variance over S
@@ -100,21 +140,23 @@ def difference(ones: Sequence[OnImages], others: Sequence[OnImages], images: Mea
     if not np.isfinite(by_seed).all():
         return DifferenceRecord(value=None, reason="the metric has no meaning on these test images")
     share = 1 / len(by_seed)
-    total = images.combination([(share, each) for each in ones] + [(-share, each) for each in others])
+    total = images.combination([(share, each) for each in ones] + [(-share, each) for each in others], confidence=confidence)
     value = float(by_seed.mean())
     if total.low is None or total.high is None:
         return DifferenceRecord(value=value, reason=total.note)
     of_seeds = float(by_seed.var(ddof=1)) * share if len(by_seed) > 1 else 0.0
-    below, above = (_reach(end, of_seeds, len(by_seed)) for end in (total.value - total.low, total.high - total.value))
+    ends = (total.value - total.low, total.high - total.value)
+    below, above = (reach_with_seeds(end, of_seeds, len(by_seed), confidence) for end in ends)
     return DifferenceRecord(value=value, low=max(-1.0, value - below), high=min(1.0, value + above))
 
 
-def _reach(of_images: float, of_seeds: float, num_seeds: int) -> float:
-    """How far an interval reaches with both."""
+def reach_with_seeds(of_images: float, of_seeds: float, num_seeds: int, confidence: float = CONFIDENCE) -> float:
+    """How far an interval reaches with both: ``of_images`` alone, and the variance ``of_seeds`` of the mean over the seeds."""
     if of_seeds == 0:
         return of_images
-    total = (of_images / float(special.ndtri(0.975))) ** 2 + of_seeds
-    return float(special.stdtrit((num_seeds - 1) * (total / of_seeds) ** 2, 0.975)) * math.sqrt(total)
+    share = (1 + confidence) / 2
+    total = (of_images / float(special.ndtri(share))) ** 2 + of_seeds
+    return float(special.stdtrit((num_seeds - 1) * (total / of_seeds) ** 2, share)) * math.sqrt(total)
 
 
 _OF_BATCH_NORM = ("cka_adapted", "cka_debiased_adapted", "batch_norm")
@@ -198,6 +240,27 @@ def _flat(row: dict[str, object]) -> dict[str, object]:
             flat[name] = "; ".join(f"{key} {text}" for key, text in value.items())  # pyright: ignore[reportUnknownVariableType]
         elif name == "not_separable_from" and isinstance(value, list):
             flat[name] = "; ".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType]
-        elif name != "sweep":
+        elif name == "unseen" and isinstance(value, dict):
+            flat |= _flat_domains(value)  # pyright: ignore[reportUnknownArgumentType]
+        elif name not in ("sweep", "unseen"):
             flat[name] = value
     return flat
+
+
+def _flat_domains(unseen: dict[str, Any]) -> dict[str, object]:
+    """Each domain, the worst, seen and gap, each with its interval and its difference to the first variant."""
+    flat: dict[str, object] = {}
+    named: dict[str, Any] = {f"domain {each['domain']}": each for each in unseen["domains"]}
+    if unseen["worst"] is not None:
+        flat["worst_domain"] = unseen["worst"]["domain"]
+        named["worst"] = unseen["worst"]
+    for name, each in named.items():
+        flat |= _flat({name: each["value"]})
+        flat |= _flat({f"{name} minus first": each["difference"] or _NO_DIFFERENCE})
+    flat |= _flat({"minus_first": unseen["difference"] or _NO_DIFFERENCE})
+    for name in ("seen", "gap"):
+        flat |= _flat({name: unseen[name] or _NO_DIFFERENCE})
+    return flat
+
+
+_NO_DIFFERENCE = {"value": None, "low": None, "high": None}

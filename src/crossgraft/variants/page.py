@@ -20,6 +20,7 @@ from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, nu
 from crossgraft.report.verdict import caveats_of, in_one_line, provenance_section, references_section, verdict_blocks
 from crossgraft.tune.page import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.tune.words import ADAPTED, CKA, untouched_in_words
+from crossgraft.variants.page_domains import compared_domains_section
 from crossgraft.variants.record import (
     ComparedTrainingRecord,
     ComparedVariantRecord,
@@ -163,7 +164,10 @@ def comparison_heading(source: Source[FineTuningComparisonRecord]) -> Heading:
     record = source.record
     data = record.dataset
     many = f"{counted(len(record.variants), 'way', 'ways')} to fine-tune, {counted(len(record.seeds), 'seed')}"
-    images = f"{counted(data.num_images, 'image')} ({parts_in_words(record)})"
+    parts = parts_in_words(record)
+    if record.domains is not None and record.domains.is_each:
+        parts = f"each {record.domains.column} left out in turn"
+    images = f"{counted(data.num_images, 'image')} ({parts})"
     about = [*known_split(data), describe_classes(data), describe_groups(data), many]
     summary = " · ".join([images, *about, *edited_with(record.edits)])
     return Heading(
@@ -394,6 +398,7 @@ REPORT = Kind(
     comparison_heading,
     (
         comparison_verdict_section,
+        compared_domains_section,
         variants_section,
         differences_section,
         mixed_weights_section,
@@ -404,5 +409,5 @@ REPORT = Kind(
         provenance_section,
         references_section,
     ),
-    terminal=(variants_section, differences_section, tuning_checks_section, comparison_verdict_section),
+    terminal=(variants_section, differences_section, tuning_checks_section, compared_domains_section, comparison_verdict_section),
 )

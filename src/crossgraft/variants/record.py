@@ -43,8 +43,8 @@ class LayerPcaRecord(Record):
         return self
 
 
-IntervalOf = Literal["seeds", "test images"]
-"""What an interval says: how much another seed would change, or other test images from the same place."""
+IntervalOf = Literal["seeds", "test images", "test images and seeds"]
+"""What an interval says: how much another seed would change, or other test images from the same place, or both."""
 
 
 class ValueRecord(Record):
@@ -125,10 +125,31 @@ class ComparedTrainingRecord(Record):
         return next((row for row in self.metrics if row.metric == name), None)
 
 
+class ComparedDomainRecord(Record):
+    """One variant on one domain that training never saw, mean over seeds."""
+
+    domain: str
+    value: ValueRecord
+    difference: DifferenceRecord | None = Field(description="To the first variant, on the same images; None: it is the first.")
+
+
+class ComparedDomainsRecord(Record):
+    """One variant on every domain that training never saw."""
+
+    domains: list[ComparedDomainRecord]
+    difference: DifferenceRecord | None = Field(description="Of the mean over domains, to the first variant; None for that one.")
+    worst: ComparedDomainRecord | None = Field(
+        default=None,
+        description="Its lowest domain; the difference is to the lowest one of the first variant. None: there is one domain.",
+    )
+    seen: ValueRecord | None = Field(default=None, description="On images of domains that were seen; None: none were set apart.")
+    gap: ValueRecord | None = Field(default=None, description="Seen minus unseen.")
+
+
 class ComparedVariantRecord(SparseRecord):
     """One variant over its seeds."""
 
-    sparse: ClassVar[frozenset[str]] = frozenset({"form", "num_trained", "multiply_adds", "peak_bytes"})
+    sparse: ClassVar[frozenset[str]] = frozenset({"form", "num_trained", "multiply_adds", "peak_bytes", "unseen"})
 
     variant: str
     form: str | None = Field(default=None, description="Which form of its plug-ins it takes; None: they have one only.")
@@ -165,6 +186,7 @@ class ComparedVariantRecord(SparseRecord):
         "adapted network where training started there (BatchNorm 'adapt'), else by the CKA to the pretrained one as it came.",
     )
     not_separable_from: list[str] = Field(default=[], description="Variants whose difference to it may be 0.")
+    unseen: ComparedDomainsRecord | None = Field(default=None, description="None: no domain was left out (--leave-out).")
 
     @property
     def named(self) -> str:
@@ -172,8 +194,20 @@ class ComparedVariantRecord(SparseRecord):
         return with_form(self.variant, self.form)
 
 
+class ComparedOnDomainsRecord(Record):
+    """Which domains were left out of every training."""
+
+    column: str = Field(description="That says where an image comes from.")
+    left_out: list[str]
+    is_each: bool = Field(description="Whether every domain was left out in turn, by a training of its own.")
+    is_oracle: bool = Field(description="Whether models were picked on images of the domain that they never saw: an upper bound.")
+    first: str = Field(description="Variant that others are compared with.")
+
+
 class FineTuningComparisonRecord(MayBeEdited):
     """Everything that ``crossgraft tune --compare`` found; ``report.json`` is this record."""
+
+    sparse: ClassVar[frozenset[str]] = MayBeEdited.sparse | {"domains"}
 
     schema_version: int = SCHEMA_VERSION
     kind: Literal["tuning-comparison"] = "tuning-comparison"
@@ -190,6 +224,7 @@ class FineTuningComparisonRecord(MayBeEdited):
         default=[], description="One per seed: networks between the pretrained one and full."
     )
     layer_pca: LayerPcaRecord | None = Field(default=None, description="None: it was not asked for (--layer-pca).")
+    domains: ComparedOnDomainsRecord | None = Field(default=None, description="None: no domain was left out (--leave-out).")
     interpolation_reason: str | None = Field(default=None, description="Why there is none.")
     looks: LooksRecord | None = Field(
         default=None, description="How often these test images were looked at; None: not counted (--no-ledger)."

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from crossgraft.compute import available_cores
 from crossgraft.errors import DataError, UsageError
 from crossgraft.interpolate.interpolation import ALPHAS
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import overall
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.options._option import configuration
@@ -27,6 +28,7 @@ from crossgraft.running.run_directory import RunDirectory, open_run
 from crossgraft.running.verb import PAGE, PAGE_FILE, THUMBNAILS_FILE, Publish
 from crossgraft.tune.engine.step import training_batch_norms
 from crossgraft.tune.forecast import NETWORKS, cost_of_measuring, training_pieces
+from crossgraft.tune.measuring.evaluation import UNSEEN_DOMAINS
 from crossgraft.tune.measuring.look_cost import count_looks
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import TuningRows
@@ -74,8 +76,8 @@ class VariantStudy:
 
     @property
     def has_curves(self) -> bool:
-        """Whether networks between the pretrained one and a variant are measured."""
-        return any(variant.is_full for variant in self.variants)
+        """Whether networks between the pretrained one and a variant are measured: one network, not one for each domain."""
+        return any(variant.is_full for variant in self.variants) and not self.rows.has_several_models
 
     def options_of(self, variant: Variant, seed: int) -> TuneOptions:
         """Options of one training; only the first seed is a known result of its protocol."""
@@ -349,10 +351,22 @@ def train_all(
     outcomes = run_jobs(jobs, work, keep_going=True, told=partial(_tell, study=study))
     if not results_of(outcomes):
         raise DataError(f"None of {len(outcomes)} trainings ended with a model. The first one: {outcomes[0].reason}")
+    whole = [_without_gaps(outcome) for outcome in outcomes]
+    if not results_of(whole):
+        raise DataError(f"None of {len(outcomes)} trainings ended with all its models. The first one: {whole[0].reason}")
     return [
         DoneTraining(turn.variant, turn.seed, _row(turn, outcome), outcome.result, run.path / turn.folder)
-        for turn, outcome in zip(turns, outcomes, strict=True)
+        for turn, outcome in zip(turns, whole, strict=True)
     ]
+
+
+def _without_gaps(outcome: Outcome[_Turn, TuningRecord]) -> Outcome[_Turn, TuningRecord]:
+    """As failed where a domain has no model: means over other domains are no means of these."""
+    unseen = None if outcome.result is None else outcome.result.unseen_domains
+    missing = [] if unseen is None else [each for each in unseen.domains if each.reason is not None]
+    if not missing:
+        return outcome
+    return replace(outcome, result=None, reason=f"without {missing[0].domain}: {missing[0].reason}")
 
 
 def _tell(outcome: Outcome[_Turn, TuningRecord], *, study: VariantStudy) -> None:
@@ -382,6 +396,18 @@ def _has_its_page(folder: Path, study: VariantStudy) -> bool:
     return all((folder / name).is_file() for name in needed)
 
 
+def _tested(record: TuningRecord) -> list[MetricRecord]:
+    """Metrics of all test images; where every domain was left out, the primary one is the mean over domains."""
+    if record.unseen_domains is None or not record.unseen_domains.is_each:
+        return [row for row in overall(record.metrics) if row.split == "test"]
+    headline = record.headline
+    return [
+        headline if headline is not None and row.metric == headline.metric else row
+        for row in overall(record.metrics)
+        if row.split == UNSEEN_DOMAINS
+    ]
+
+
 def _row(turn: _Turn, outcome: Outcome[_Turn, TuningRecord]) -> ComparedTrainingRecord:
     record, variant, seed = outcome.result, turn.variant.name, turn.seed
     if record is None:
@@ -392,7 +418,7 @@ def _row(turn: _Turn, outcome: Outcome[_Turn, TuningRecord]) -> ComparedTraining
         seed=seed,
         state="done",
         folder=turn.folder,
-        metrics=[row for row in overall(record.metrics) if row.split == "test"],
+        metrics=_tested(record),
         similarity=record.similarity,
         # A training that was stopped and went on knows the seconds of all its epochs, but those of its last attempt only.
         seconds=max(record.seconds, sum(row.seconds for row in record.history)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,35 +12,16 @@ from crossgraft.metrics.record import MetricRecord
 from crossgraft.statistics import mean_interval
 from crossgraft.tune.record import BatchNormMode
 from crossgraft.tune.words import missed_in_words
-from crossgraft.variants.comparison import MeasuredImages, OnImages, difference
+from crossgraft.variants.comparison import Measured, MeasuredImages, difference
 from crossgraft.variants.curves import MixedCurve, above_curve
+from crossgraft.variants.domains import measure_domains
 from crossgraft.variants.record import ComparedTrainingRecord, ComparedVariantRecord, DifferenceRecord, ValueRecord
 from crossgraft.variants.study import DoneTraining, VariantStudy
-from crossgraft.variants.variant import Variant, left_out
+from crossgraft.variants.variant import left_out
 from crossgraft.words.formatting import counted
 
 ENOUGH_SEEDS = 3
 """From so many on the interval of a mean is that of seeds; the spread of two says next to nothing."""
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """The trainings of one variant that are done, with what each says of the test images."""
-
-    variant: Variant
-    trainings: list[DoneTraining]
-    values: list[OnImages]
-    num_failed: int
-
-    def of_seeds(self, seeds: set[int]) -> list[OnImages]:
-        """Values of these seeds, in their order."""
-        by_seed = {each.seed: value for each, value in zip(self.trainings, self.values, strict=True)}
-        return [by_seed[seed] for seed in sorted(seeds)]
-
-    @property
-    def seeds(self) -> set[int]:
-        """That are done."""
-        return {each.seed for each in self.trainings}
 
 
 def measure_variants(done: Sequence[DoneTraining], images: MeasuredImages) -> list[Measured]:
@@ -61,6 +41,11 @@ def summarise(measured: Sequence[Measured], curves: Sequence[MixedCurve], images
     full = next((each for each in measured if each.variant.is_full and each.trainings), None)
     pairs = _pairs(measured, images)
     rows = [_row(each, full, pairs, curves, images) for each in measured]
+    first = measured[0] if measured and measured[0].trainings else None
+    rows = [
+        row.model_copy(update={"unseen": measure_domains(each, first, images, row.metric)})
+        for row, each in zip(rows, measured, strict=True)
+    ]
     return sorted(rows, key=lambda row: (row.metric.value is None, -(row.metric.value or 0.0)))
 
 

@@ -26,8 +26,9 @@ from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.result import look_at_known_results
 from crossgraft.tune.rows_of_run import edit_rows, read_edits
 from crossgraft.tune.tracking import open_tracking
-from crossgraft.variants.comparison import FineTuningComparison, MeasuredImages
+from crossgraft.variants.comparison import FineTuningComparison
 from crossgraft.variants.curves import draw_curves
+from crossgraft.variants.domains import describe_left_out, tested_images
 from crossgraft.variants.layer_pca import find_layer, layer_pca
 from crossgraft.variants.record import FineTuningComparisonRecord
 from crossgraft.variants.study import (
@@ -69,6 +70,10 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
     ``regularizer``) cannot be given for all of them, nor can ``adapter`` and folds. ``keep`` is for those with a regulariser that
     compares with the start, ``batch_norm="frozen"`` not for ``scratch``; plan and page say who is trained without. From three
     ``seeds`` on, intervals are those of seeds.
+
+    With ``leave_out`` each training is one that never sees a domain; ``each`` trains every variant and seed once for every
+    domain, and the primary metric is the mean over them. Differences are to the first variant, of each domain, the mean and the
+    worst, too.
 
     Where ``full`` is among the variants, the networks between it and the pretrained one (with the head of ``linear``, if
     that is there) are measured, too: they cost no training, so a variant should lie above their curve.
@@ -118,6 +123,11 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         checks = checks_of_rows(rows, strict=options.strict, reporter=run.reporter)
         seeds = [options.seed + number for number in range(options.seeds)]
         study = VariantStudy(rows, checks, request, variants, seeds, run.reporter)
+        if options.layer_pca is not None and rows.has_several_models:
+            raise UsageError(
+                "--layer-pca draws one model of each variant, and --leave-out each makes one for every domain. Leave out "
+                "--layer-pca, or leave one domain out."
+            )
         layer = None if options.layer_pca is None else find_layer(study, options.layer_pca)
         plan = plan_all(study, directory)
         if directory is None:
@@ -203,7 +213,7 @@ def _record(
     first = next(each.record for each in done if each.record is not None)
     rows = study.rows
     metric = rows.dataset.task.primary_metric
-    images = MeasuredImages(rows.dataset.take(rows.parts[0].test), metric)
+    images = tested_images(rows, metric)
     measured = measure_variants(done, images)
     curves, reason = draw_curves(study, done, metric, run)
     data = replace(rows.dataset, split_method=rows.split_in_words)
@@ -223,6 +233,7 @@ def _record(
         trainings=[each.row for each in done],
         interpolation=[curve.record for curve in curves],
         layer_pca=None if layer is None else layer_pca(study, done, layer),
+        domains=describe_left_out(rows, study.variants[0].name),
         interpolation_reason=reason,
         looks=max(counted_looks, key=lambda looks: looks.number, default=None),
         interval_words=intervals_in_words(len(study.seeds)),

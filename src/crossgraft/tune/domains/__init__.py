@@ -1,1 +1,1 @@
-"""Domains that training never saw: whose images train, what is measured on the others, and what a person sees of it."""
+"""Domains that training never saw: what is measured on them, and what a person sees of it."""

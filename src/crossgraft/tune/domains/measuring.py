@@ -18,10 +18,10 @@ from crossgraft.errors import NotApplicable
 from crossgraft.metrics import METRICS, MetricValue, auc, auc_combination, balanced_accuracy, balanced_accuracy_combination
 from crossgraft.metrics._intervals import CONFIDENCE
 from crossgraft.metrics.words import overall
-from crossgraft.tune.domains.record import DomainMetricRecord, UnseenDomainRecord, UnseenDomainsRecord, WorstDomainRecord
 from crossgraft.tune.jobs import Trained
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
 from crossgraft.tune.parts import FoldRows, LeftOut
+from crossgraft.tune.record import DomainMetricRecord, UnseenDomainRecord, UnseenDomainsRecord, WorstDomainRecord
 from crossgraft.words.formatting import joined
 
 Rows = Bool[np.ndarray, " num_rows"]

@@ -12,9 +12,9 @@ from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.domains.plots import DomainRow, domains_figure
-from crossgraft.tune.domains.record import DomainMetricRecord, UnseenDomainsRecord
-from crossgraft.tune.domains.words import ORACLE, about_intervals, format_of
-from crossgraft.tune.record import TuningRecord
+from crossgraft.tune.domains.words import about_intervals, format_of
+from crossgraft.tune.planning.leave_out import ORACLE
+from crossgraft.tune.record import DomainMetricRecord, TuningRecord, UnseenDomainsRecord
 from crossgraft.words.formatting import counted
 
 _MOST_DRAWN = 24

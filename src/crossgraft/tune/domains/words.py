@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossgraft.metrics.words import guessing, metric_name_in_words
-from crossgraft.tune.domains.record import DomainMetricRecord, UnseenDomainsRecord
+from crossgraft.tune.planning.leave_out import ORACLE
+from crossgraft.tune.record import DomainMetricRecord, UnseenDomainsRecord
 from crossgraft.words.formatting import NumberFormat, counted
-
-ORACLE = "Oracle, an upper bound and no result: models were picked on images of the domain that they are tested on."
 
 
 def format_of(records: Sequence[DomainMetricRecord | None]) -> NumberFormat:

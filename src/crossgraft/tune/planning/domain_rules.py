@@ -27,7 +27,7 @@ class TrainingDomains:
         class_names: Classes or labels.
         counts: Images of each domain and class; where an image may have several labels, of each label.
         sizes: Images of each domain.
-        fold: From 0; None without folds.
+        where: Which of several trainings this is, after a noun: `` of fold 1``, `` without OSLO``; empty for the only one.
     """
 
     column: str
@@ -35,12 +35,7 @@ class TrainingDomains:
     class_names: tuple[str, ...]
     counts: Int64[np.ndarray, "num_domains num_classes"]
     sizes: Int64[np.ndarray, " num_domains"]
-    fold: int | None = None
-
-    @property
-    def where(self) -> str:
-        """The fold in words, after "training images"."""
-        return "" if self.fold is None else f" of fold {self.fold}"
+    where: str = ""
 
     def strata(self, sampler: Sampler) -> dict[str, int]:
         """Name and size of what the sampler draws equally often from; empty for one that knows no domains."""
@@ -84,7 +79,7 @@ def _of_fold(rows: TuningRows, domains: Domains, number: int) -> TrainingDomains
         class_names=tuple(dataset.class_names),
         counts=np.stack([marks[index == place].sum(0) for place in present]).astype(np.int64),
         sizes=np.array([(index == place).sum() for place in present], dtype=np.int64),
-        fold=parts.fold,
+        where=parts.where,
     )
 
 

@@ -181,13 +181,17 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
     own_parameters, own_products, findings = _own_parts(prepared, forward)
     adapters = [part for _, adapter in adapters_of(classifier).values() for part in adapter.parameters()]
     steps, seconds = 0, 0.0
-    at_points = [settings_at(prepared, point) for point in points]
-    longest = max(at_points, key=lambda each: each.epochs * steps_per_epoch(num_train, each.batch_size))
-    for settings in at_points:
-        in_epoch = steps_per_epoch(num_train, settings.batch_size)
+    # Folds are as large as the first; trainings without a domain are not, and each has settings of its own.
+    of_trainings = [prepared] if prepared.rows.left_out is None else [prepared.for_parts(each) for each in prepared.rows.parts]
+    repeats = num_folds // len(of_trainings)
+    at_points = [(each, settings_at(each, point)) for each in of_trainings for point in points]
+    longest = max((settings for _, settings in at_points), key=lambda at: at.epochs * steps_per_epoch(num_train, at.batch_size))
+    for of_training, settings in at_points:
+        own = of_training.rows.parts[0]
+        in_epoch = steps_per_epoch(len(own.train), settings.batch_size)
         steps += in_epoch * settings.epochs
         if cost.seconds_per_image is not None:
-            seen = num_train + num_val * _EVALUATION_SHARE
+            seen = len(own.train) + len(own.val) * _EVALUATION_SHARE
             once = seen if cost.features_once else seen * settings.epochs
             seconds += cost.seconds_per_image * once + cost.seconds_of_head_step * in_epoch * settings.epochs
     is_known = cost.seconds_per_image is not None
@@ -209,12 +213,12 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         seeks_factor=prepared.keep is not None,
         epochs=longest.epochs,
         steps_per_epoch=steps_per_epoch(num_train, longest.batch_size),
-        num_steps=steps * num_folds * most,
+        num_steps=steps * repeats * most,
         batch_size=longest.batch_size,
         grid=points if points != [{}] else None,
         settings=planned_settings(prepared),
         seconds_per_step=cost.seconds_of_head_step if cost.features_once else per_step,
-        expected_seconds=seconds * num_folds * most if is_known else None,
+        expected_seconds=seconds * repeats * most if is_known else None,
         expected_reason=cost.time_reason,
         peak_bytes=cost.peak_bytes,
         peak_reason=cost.memory_reason,

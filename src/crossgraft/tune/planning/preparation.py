@@ -48,6 +48,7 @@ from crossgraft.tune.planning.choices import (
 from crossgraft.tune.planning.contradictions import TrainingSituation, refuse_contradictions
 from crossgraft.tune.planning.domain_rules import TrainingDomains, in_whole_shares, training_domains
 from crossgraft.tune.planning.fold_networks import find_model, load_start, open_adapter, put_first_adapters_in
+from crossgraft.tune.planning.leave_out import left_out_in_words
 from crossgraft.tune.planning.rows import FoldData, make_fold_data
 from crossgraft.tune.planning.step_cost import steps_per_epoch
 from crossgraft.tune.protocols import Selection
@@ -232,16 +233,24 @@ class Preparation:
     def for_parts(self, parts: FoldRows) -> Preparation:
         """What the trainings of one fold start from.
 
-        Folds pick by one and the same metric. Where a domain is left out, labels of val of the other trainings, which see that
-        domain, would decide which metric that is; so each training chooses by its own.
+        Folds share settings, and the metric that picks the model. Where every domain is left out in turn, images of one domain
+        would decide these for the training that never sees it; so each training chooses by its own, as if it were alone.
         """
         if not self.rows.has_several_models or parts.domain is None:
             return self
+        place = next(place for place, each in enumerate(self.rows.parts) if each.domain == parts.domain)
+        options, domains = self.options, self.domains[place : place + 1]
+        settings = trainer_settings(
+            options, self.plugins, num_train=len(parts.train), num_parameters=self.backbone.num_parameters
+        )
         val, num_classes = [self.rows.dataset.targets[parts.val]], len(self.rows.dataset.class_names)
-        stop_by = self.options.stop_by
+        stop_by = options.stop_by
         return replace(
             self,
-            rule=choose_rule(self.options.select_by, val, num_classes),
+            rows=replace(self.rows, parts=(parts,)),
+            settings=in_whole_shares(settings, self.plugins, domains, is_asked=options.batch_size is not None),
+            domains=domains,
+            rule=choose_rule(options.select_by, val, num_classes),
             stop_rule=None if stop_by is None else choose_rule(stop_by, val, num_classes, flag="--stop-by"),
         )
 
@@ -317,6 +326,7 @@ def prepare(
         num_threads=options.workers or available_cores(),
         notes=[
             *([] if rows.edits is None else [edits_and_advice(rows.edits)]),
+            *([] if rows.left_out is None else left_out_in_words(rows)),
             *notes,
             *about_norms,
             *batch_norm.notes(len(train)),

@@ -24,7 +24,6 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.options._option import narrowed
 from crossgraft.options.data import VAL_SHARE, DatasetOptions
 from crossgraft.progress import Reporter
-from crossgraft.tune.domains.rows import leave_domains_out, refuse_beside_leave_out
 from crossgraft.tune.engine.contract import Evaluate
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batches import BatchMaker, BatchPlan
@@ -35,6 +34,7 @@ from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows, Rows, TuningRows
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.fold_networks import FoldNetworks
+from crossgraft.tune.planning.leave_out import leave_domains_out, refuse_beside_leave_out
 
 
 @dataclass(frozen=True, eq=False)

@@ -337,7 +337,7 @@ def planned(classifier, method, *, points=({},), num_folds=1, notes=(), cost=Non
         batch_norm=NO_BATCH_NORM,
         request=Mock(points=points, options=OPTIONS),
         domains=(),
-        rows=Mock(parts=[FoldRows(*map(np.arange, (100, 30, 10)))] * num_folds, edits=None),
+        rows=Mock(parts=[FoldRows(*map(np.arange, (100, 30, 10)))] * num_folds, edits=None, left_out=None),
     )
     measured = StepCost(seconds_per_image=0.01, peak_bytes=2**20, time_reason="from one timed step")
     return plan_record(prepared, cost or measured, notes)

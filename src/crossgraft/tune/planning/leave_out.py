@@ -18,12 +18,14 @@ from crossgraft.progress import Reporter
 from crossgraft.running.command_line import portable_name
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows, LeftOut, TuningRows
-from crossgraft.words.formatting import counted, joined
+from crossgraft.words.formatting import count, counted, joined
 
 EACH = "each"
 """Value of ``--leave-out`` that stands for every domain in turn."""
 SEEN = "seen"
 """Part of images of training domains that are only measured on."""
+
+ORACLE = "Oracle, an upper bound and no result: models were picked on images of the domain that they are tested on."
 
 PartNames = Shaped[np.ndarray, " num_rows"]
 
@@ -318,10 +320,26 @@ def _tell_of_excluded(dataset: Dataset, parts: Sequence[FoldRows], reporter: Rep
     some = [f"{counted(fold.num_excluded, 'image')} without {fold.domain}" for fold in parts if fold.num_excluded]
     if some:
         reporter.warn(
-            f"Left out of training: {joined(some)}, because their {dataset.group_column} has images in the domain that is left "
-            "out, too."
+            f"Left out of training: {joined(some)}, because the same {dataset.group_column} has images in the domain that is "
+            "left out, too."
         )
 
 
 def _how(dataset: Dataset) -> str:
     return "drawn by image" if dataset.groups is None else f"drawn by {dataset.group_column}"
+
+
+def left_out_in_words(rows: TuningRows) -> list[str]:
+    """What no training sees, and what is only measured, for a plan."""
+    about = rows.left_out
+    if about is None:
+        return []
+    seen = [len(fold.seen) for fold in rows.parts]
+    number = count(seen[0]) if len(set(seen)) == 1 else f"{count(min(seen))} to {count(max(seen))}"
+    apart = f" {number} images of the others are only measured, for the gap." if max(seen) else ""
+    if about.is_each:
+        what = f"Each of {counted(len(rows.parts), 'training')} leaves out one {about.column}: {joined(about.names)}."
+    else:
+        what = f"No image of {about.column} {about.asked} trains the model."
+    own = "What was left open is chosen for each training by its own images, as if it were alone."
+    return [*([ORACLE] if about.is_oracle else []), what + apart, *([own] if about.is_each else [])]
