@@ -107,6 +107,7 @@ def test_the_help_names_every_exit_code(crossgraft):
         ("--method", "methods"),
         ("--objective", "objectives"),
         ("--batch-transform", "batch_transforms"),
+        ("--feature-transform", "feature_transforms"),
         ("--augmentation", "augmentations"),
         ("--loss", "losses"),
         ("--schedule", "schedules"),

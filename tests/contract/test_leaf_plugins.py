@@ -14,6 +14,7 @@ FEWEST = {
     "crossgraft/tune/objectives": 4,
     "crossgraft/tune/regularizers": 1,
     "crossgraft/tune/batch_transforms": 3,
+    "crossgraft/tune/feature_transforms": 1,
     "crossgraft/tune/augmentations": 3,
 }
 """Folder of leaf plug-ins → files that are there at least. Metrics are no leaves: they share checks and evaluate each other."""

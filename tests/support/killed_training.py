@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 from crossgraft.choice import choose
 from crossgraft.storage import atomic
 from crossgraft.tune.engine.keep import Keep
+from crossgraft.tune.feature_transforms import MixStyle
 from crossgraft.tune.objectives import OBJECTIVES
 from crossgraft.tune.regularizers import L2SP, RepSim, SelfIdentityMapping
 from support.training import (
@@ -83,10 +84,12 @@ def train_as_told(scenario):
         regularizers = [PullToStart(), *([SelfIdentityMapping(0.5, 0.1)] if settings.pop("rho_sim", False) else [])]
     if "objective" in settings:
         settings |= {"objective": choose(OBJECTIVES, settings["objective"]), "num_domains": 2, "feed": build_feed(num_domains=2)}
+    transforms = [MixStyle(p=0.5, alpha=1.0)] if settings.pop("mixstyle", False) else []
     classifier, result = train_one(
         scenario["network"],
         checkpoint_folder=folder,
         regularizers=regularizers,
+        feature_transforms=transforms,
         on_step=on_step(scenario),
         epochs=3,
         checkpoint_every_steps=2,

@@ -26,6 +26,7 @@ Listed = Literal[
     "objectives",
     "regularizers",
     "batch-transforms",
+    "feature-transforms",
     "augmentations",
     "losses",
     "schedules",

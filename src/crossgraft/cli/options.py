@@ -40,9 +40,9 @@ COMMAND = (
         options=(ListOptions, SheetOptions, Json, Quiet, Debug),
         action=actions.list_plugins,
         notes="WHAT is scores, models, sources (kinds of data) or results (known ones); of tune: methods, objectives, "
-        "regularizers, batch-transforms, augmentations, losses, schedules, presets; of fewshot: heads, samplers; of edit: "
-        "confounders. Confounders are also shown on your images: --data and --out give a picture per confounder, without it, "
-        "with it, and what it changed.",
+        "regularizers, batch-transforms, feature-transforms, augmentations, losses, schedules, presets; of fewshot: heads, "
+        "samplers; of edit: confounders. Confounders are also shown on your images: --data and --out give a picture per "
+        "confounder, without it, with it, and what it changed.",
         place=160,
     ),
     Command(

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from crossgraft.tune.engine.settings import TrainerSettings as TrainerSettings
     from crossgraft.tune.engine.trainer import train as train
     from crossgraft.tune.estimator import FineTunedClassifier as FineTunedClassifier
+    from crossgraft.tune.feature_transforms import FEATURE_TRANSFORMS as FEATURE_TRANSFORMS
     from crossgraft.tune.methods import METHODS as METHODS
     from crossgraft.tune.objectives import OBJECTIVES as OBJECTIVES
     from crossgraft.tune.planning.plan import Plan as Plan

@@ -205,6 +205,7 @@ class TrainingWork(Work[GridTraining, Trained]):
             keep=prepared.keep,
             objective=copy.deepcopy(plugins.objective),
             num_domains=max(1, len(self.data.domain_names)),
+            feature_transforms=copy.deepcopy(plugins.feature_transforms),
             checkpoint_folder=folder,
             gradient_norms_file=self._norms_file(job),
             configuration={"key": job.key, **self.data.networks.start_in_checkpoints},

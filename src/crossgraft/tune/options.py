@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from crossgraft.models.spec import ModelSpec
     from crossgraft.tune.augmentations import Augmentation
     from crossgraft.tune.batch_transforms import BatchTransform
+    from crossgraft.tune.feature_transform import FeatureTransform
     from crossgraft.tune.objective import Objective
     from crossgraft.tune.protocols import Method, Regularizer
 else:
-    Augmentation = BatchTransform = Loss = Method = ModelSpec = Objective = Regularizer = FromProgram
+    Augmentation = BatchTransform = FeatureTransform = Loss = Method = ModelSpec = Objective = Regularizer = FromProgram
 
 BatchNormMode = Literal["train", "frozen", "adapt"]
 
@@ -119,6 +120,13 @@ class Slots(Tuning):
         default="erm",
         only_if_given=True,
         in_words=lambda now: now.plugins.in_words("objective"),
+    )
+    feature_transform: str | FeatureTransform | Sequence[str | FeatureTransform] = option(
+        "Changes of feature maps in training: mixstyle:p=0.5,alpha=0.1; several with commas or repeated.",
+        default=(),
+        only_if_given=True,
+        repeats=True,
+        in_words=lambda now: now.plugins.in_words("feature transform"),
     )
 
 

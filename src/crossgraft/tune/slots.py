@@ -9,6 +9,7 @@ from crossgraft.losses import LOSSES
 from crossgraft.registry import Registry
 from crossgraft.tune.augmentations import AUGMENTATIONS
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS
+from crossgraft.tune.feature_transforms import FEATURE_TRANSFORMS
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.objectives import OBJECTIVES
 from crossgraft.tune.presets import PRESETS
@@ -26,6 +27,7 @@ def slots() -> dict[str, Registry[Any]]:
         "objectives": OBJECTIVES,
         "regularizers": REGULARIZERS,
         "batch_transforms": BATCH_TRANSFORMS,
+        "feature_transforms": FEATURE_TRANSFORMS,
         "augmentations": AUGMENTATIONS,
         "losses": LOSSES,
         "schedules": SCHEDULES,

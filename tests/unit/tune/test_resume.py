@@ -68,10 +68,10 @@ SCENARIOS = {
         {"log_gradient_norms": True},
         "full",
     ),
-    "irm, before and after its weight jumps": (
+    "irm with mixstyle, before and after its weight jumps": (
         "cnn",
         [{"after step": ["all", 3]}, {"after step": ["all", 5]}, {"after step": ["all", 8]}],
-        {"objective": "irm:weight=5,anneal_steps=4"},
+        {"objective": "irm:weight=5,anneal_steps=4", "mixstyle": True},
         "full",
     ),
     "group_dro, whose weights are in checkpoints, head first": (

@@ -16,6 +16,7 @@ from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.feature_transform import FeatureTransform
 from crossgraft.tune.objective import Objective
 from crossgraft.tune.protocols import Regularizer, Selection
 
@@ -135,6 +136,7 @@ class TrainingJob:
     stop_rule: SelectionRule | None = None
     objective: Objective | None = None
     num_domains: int = 1
+    feature_transforms: tuple[FeatureTransform, ...] = ()
     configuration: Mapping[str, object] = field(default_factory=dict[str, object])
 
 

@@ -34,6 +34,7 @@ from crossgraft.tune.engine.step import (
     look_at,
     refuse_non_finite,
 )
+from crossgraft.tune.feature_transform import FeatureTransform
 from crossgraft.tune.feed.batches import BatchMaker
 from crossgraft.tune.objective import Objective
 from crossgraft.tune.protocols import LOOK_EVERY_STEPS, Regularizer, Selection
@@ -60,6 +61,7 @@ class Phase:
         keep: Similarity to end at; None in the head's phase, where features do not move.
         features_are_fixed: Whether features never change in it, and are computed once where the feed allows.
         objective: What is minimised; None: the mean of the task loss, as in the head's phase.
+        feature_transforms: What is done to feature maps; none in the head's phase.
     """
 
     name: PhaseName
@@ -69,12 +71,19 @@ class Phase:
     features_are_fixed: bool
     keep: Keep | None = None
     objective: Objective | None = None
+    feature_transforms: tuple[FeatureTransform, ...] = ()
 
     def feed_and_network(self, job: TrainingJob) -> tuple[Feed, nn.Module]:
         """What is fed into what: images into the whole network, or features into the head."""
         feed = job.feed
         as_is = self.name == "head" or shows_plain_images(feed)
-        if isinstance(feed, BatchMaker) and self.features_are_fixed and as_is and not self.regularizers:
+        if (
+            isinstance(feed, BatchMaker)
+            and self.features_are_fixed
+            and as_is
+            and not self.regularizers
+            and not self.feature_transforms
+        ):
             size, device = self.settings.batch_size, feed.device
             features = features_of(job.classifier, feed.images, batch_size=size, device=device)
             return FeatureFeed(feed, features), HeadOnly(job.classifier, self.settings.dropout)
@@ -92,6 +101,7 @@ def phases_of(job: TrainingJob) -> tuple[Phase, ...]:
     """
     settings = job.settings
     main = Phase("all", job.selection, job.regularizers, settings, job.features_are_fixed, job.keep, job.objective)
+    main = replace(main, feature_transforms=job.feature_transforms)
     if not settings.head_first:
         return (main,)
     of_head = replace(
@@ -194,6 +204,7 @@ class PhaseRun:
             before_update=self._read_gradients,
             objective=phase.objective,
             num_domains=job.num_domains,
+            feature_transforms=phase.feature_transforms,
         )
         self.rate = scheduled_rate(phase.settings, self.feed.steps_per_epoch)
         self._begun, self._begun_step, self._images_seen = time.perf_counter(), -1, 0

@@ -22,6 +22,7 @@ from crossgraft.seeding import derive_seed, torch_generator
 from crossgraft.tune.engine.contract import StepBatch
 from crossgraft.tune.engine.optimizers import NamedOptimizer
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.feature_transform import FeatureTransform, TransformStart
 from crossgraft.tune.objective import Objective, ObjectiveContext
 from crossgraft.tune.protocols import (
     ForwardStart,
@@ -268,6 +269,7 @@ class TrainingStep:
         before_update: Called in each step when its gradient is whole, before it is clipped.
         objective: Attached already; None: the mean of the task loss.
         num_domains: Number of domains among the training images.
+        feature_transforms: Attached already.
     """
 
     def __init__(
@@ -284,6 +286,7 @@ class TrainingStep:
         before_update: Callable[[], object] | None = None,
         objective: Objective | None = None,
         num_domains: int = 1,
+        feature_transforms: Sequence[FeatureTransform] = (),
     ) -> None:
         self.fabric = fabric
         self.network = network
@@ -296,6 +299,7 @@ class TrainingStep:
         self.before_update = before_update
         self.objective = None if objective is None or objective.is_plain_mean else objective
         self.num_domains = num_domains
+        self.feature_transforms = tuple(feature_transforms)
         self.task_weight = math.prod(regularizer.task_weight for regularizer in regularizers)
         self.looks_first = fabric.device.type == "cpu"
 
@@ -373,7 +377,8 @@ class TrainingStep:
             if isinstance(regularizer, LooksInside):
                 drawn = torch_generator(self.settings.seed, regularizer.name, "forward", step)
                 regularizer.before_forward(ForwardStart(drawn, part.places, len(batch.rows)))
-        features, logits = self.network(part.images)
+        with self._transforming(part, step, len(batch.rows)):
+            features, logits = self.network(part.images)
         task = self.loss(logits, part.targets).sum() * part.image_weight
         context = StepContext(
             classifier=self.classifier,
@@ -404,6 +409,18 @@ class TrainingStep:
                 # What compares with nothing is as strong as it says.
                 total = total + (self.settings.keep_factor if keeps_start(regularizer, name) else 1.0) * weighted
         return {"loss": total, **terms}
+
+    @contextmanager
+    def _transforming(self, part: _Part, step: int, batch_size: int) -> Generator[None]:
+        """Feature transforms are armed inside the block."""
+        try:
+            for transform in self.feature_transforms:
+                drawn = torch_generator(self.settings.seed, "feature transform", transform.name, step)
+                transform.before_forward(TransformStart(drawn, part.places, batch_size, part.num_images, sum_over_processes))
+            yield
+        finally:
+            for transform in self.feature_transforms:
+                transform.after_forward()
 
     def _objective_terms(self, objective: Objective, batch: StepBatch, context: StepContext) -> dict[str, Tensor]:
         """Terms of the whole batch, the same in every process."""

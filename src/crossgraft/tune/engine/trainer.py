@@ -29,6 +29,7 @@ from crossgraft.tune.engine.phase_run import PhaseRun, Progress, phases_of
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.step import apply_selection, training_batch_norms
+from crossgraft.tune.feature_transform import FeatureTransform
 from crossgraft.tune.feed.batches import BatchMaker
 from crossgraft.tune.objective import Objective
 from crossgraft.tune.protocols import Regularizer, Selection, TrainingSet, attach
@@ -49,6 +50,7 @@ def train(
     stop_rule: SelectionRule | None = None,
     objective: Objective | None = None,
     num_domains: int = 1,
+    feature_transforms: Sequence[FeatureTransform] = (),
     checkpoint_folder: Path | None = None,
     gradient_norms_file: Path | None = None,
     configuration: Mapping[str, object] | None = None,
@@ -75,6 +77,7 @@ def train(
         stop_rule: Whose metric the patience looks at; None: that of ``rule``.
         objective: What is minimised; None: the mean of the task loss.
         num_domains: Number of domains among the training images.
+        feature_transforms: Change feature maps in the forward pass of each step.
         checkpoint_folder: None: nothing is saved.
         gradient_norms_file: CSV file that is written when an epoch ends, where the settings ask for gradient norms.
         configuration: What else decides the result (data, augmentation, …), as JSON; a checkpoint of another configuration is
@@ -109,6 +112,7 @@ def train(
         stop_rule=stop_rule,
         objective=objective,
         num_domains=num_domains,
+        feature_transforms=tuple(feature_transforms),
         configuration=dict(configuration or {}),
     )
     phases_of(job)  # contradictions come to light before a process is started
@@ -120,7 +124,11 @@ def train(
 
 
 def _check_objective(job: TrainingJob) -> None:
+    """Refuse what looks at a whole batch where a batch has parts, and what compares domains where there are none."""
     objective = job.objective
+    if job.feature_transforms and job.settings.accumulate > 1:
+        names = ", ".join(each.name for each in job.feature_transforms)
+        raise UsageError(f"The feature transform {names} mixes images of a whole batch. Leave out --accumulate.")
     if objective is None or objective.is_plain_mean:
         return
     if job.settings.accumulate > 1:
@@ -147,10 +155,12 @@ def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: 
                 attach(regularizer, job.classifier, training_set, seed=job.settings.seed)
             if job.objective is not None:
                 job.objective.attach(num_domains=job.num_domains, num_classes=job.classifier.num_outputs)
+            for transform in job.feature_transforms:  # last, so that no copy that a regulariser makes has their hooks
+                transform.attach(job.classifier)
             return _Trainer(fabric, job, configuration, on_step, on_epoch).run()
         finally:
-            for regularizer in job.regularizers:
-                regularizer.detach()
+            for part in (*job.feature_transforms, *job.regularizers):
+                part.detach()
             job.classifier.eval()
 
 
@@ -257,5 +267,6 @@ def _configuration(job: TrainingJob) -> dict[str, Any]:
         **({} if job.keep is None else {"keep": repr(job.keep)}),
         **({} if job.stop_rule is None else {"stop rule": job.stop_rule.name}),
         **({} if job.objective is None or job.objective.is_plain_mean else {"objective": spell(job.objective)}),
+        **({"feature transforms": [spell(each) for each in job.feature_transforms]} if job.feature_transforms else {}),
         **job.configuration,
     }

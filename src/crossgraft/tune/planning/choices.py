@@ -20,6 +20,7 @@ from crossgraft.tasks import Task
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform
 from crossgraft.tune.engine.settings import TrainerSettings, TrainingSteps, schedule_of
+from crossgraft.tune.feature_transforms import FEATURE_TRANSFORMS, FeatureTransform
 from crossgraft.tune.feed.batches import Sampler
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.objectives import OBJECTIVES, Objective
@@ -45,6 +46,7 @@ class Plugins:
         loss: Loss as chosen; balanced weights are counted later, from the training rows.
         sampler: Sampler that draws rows into batches.
         objective: What is minimised.
+        feature_transforms: What is done to feature maps, in this order.
         preset: Published training whose settings were asked for.
     """
 
@@ -55,6 +57,7 @@ class Plugins:
     loss: Loss
     sampler: Sampler
     objective: Objective
+    feature_transforms: tuple[FeatureTransform, ...] = ()
     preset: Preset | None = None
 
     @property
@@ -72,7 +75,8 @@ class Plugins:
         """Every plug-in, slot by slot."""
         presets = [] if self.preset is None else [self.preset]
         replaced = [] if self.objective.is_plain_mean else [self.objective]
-        return [*presets, self.method, *replaced, *self.regularizers, *self.batch_transforms, self.augmentation, self.loss]
+        of_batches = [*self.batch_transforms, *self.feature_transforms]
+        return [*presets, self.method, *replaced, *self.regularizers, *of_batches, self.augmentation, self.loss]
 
     def describe(self) -> list[PluginRecord]:
         """All of them as a report shows them."""
@@ -82,6 +86,7 @@ class Plugins:
             ("objective", [] if self.objective.is_plain_mean else [self.objective]),
             ("regularizer", self.regularizers),
             ("batch transform", self.batch_transforms),
+            ("feature transform", self.feature_transforms),
             ("augmentation", [self.augmentation]),
             ("loss", [self.loss]),
         ]
@@ -136,6 +141,7 @@ def choose_plugins(options: TuneOptions, task: Task) -> Plugins:
         loss=_with_weights(choose(LOSSES, loss), options.class_weights),
         sampler=sampler,
         objective=objective,
+        feature_transforms=tuple(_several(FEATURE_TRANSFORMS, options.feature_transform)),
         preset=None if options.preset is None else choose(PRESETS, options.preset),
     )
 

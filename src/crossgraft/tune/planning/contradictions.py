@@ -93,6 +93,11 @@ class TrainingSituation:
         return ", ".join(each.name for each in self.plugins.regularizers if keeps_reference(each))
 
     @property
+    def feature_transforms(self) -> str:
+        """Names of the feature transforms."""
+        return ", ".join(each.name for each in self.plugins.feature_transforms)
+
+    @property
     def has_adapter(self) -> bool:
         """Whether training starts from an adapter that was given."""
         return "adapter" in self.given
@@ -175,6 +180,16 @@ class Rule:
 
 
 REFUSED: tuple[Rule, ...] = (
+    Rule(
+        lambda s: bool(s.plugins.feature_transforms) and s.plugins.method.features_are_fixed,
+        "--feature-transform {feature_transforms} varies features for the layers behind them to learn from, but --method "
+        "{method} trains none of these. Leave it out, or choose a method that trains more.",
+    ),
+    Rule(
+        lambda s: bool(s.plugins.feature_transforms) and s.settings.accumulate > 1,
+        "--feature-transform {feature_transforms} mixes images of a whole batch, and --accumulate {settings.accumulate} cuts it. "
+        "Leave --accumulate out, with a smaller --batch-size if memory is short.",
+    ),
     Rule(
         lambda s: s.plugins.method.starts_from_scratch and bool(s.keepers),
         "--regularizer {keepers} refers to the pretrained weights, but --method {method} replaces them by random "
@@ -434,5 +449,6 @@ def _fill(text: str, situation: TrainingSituation) -> str:
         "moved_batch_norms",
         "missing_gpus",
         "missed_by_schedule",
+        "feature_transforms",
     )
     return text.format(**{name: getattr(situation, name) for name in names})

@@ -84,8 +84,8 @@ def _value_in_words(value: object) -> str:
 
 
 _FIRST_ROWS = (
-    "preset", "method", "objective", "regularizer", "batch transform", "augmentation", "loss", "mirroring", "sampler",
-    "optimizer", "learning rate", "schedule", "weight decay", "precision", "device", "picked by", "batch norm", "keep",
+    "preset", "method", "objective", "regularizer", "batch transform", "feature transform", "augmentation", "loss", "mirroring",
+    "sampler", "optimizer", "learning rate", "schedule", "weight decay", "precision", "device", "picked by", "batch norm", "keep",
     "layer decay", "head first", "accumulate", "patience",
 )  # fmt: skip
 """Rows in the order that reports have always had; any other row comes after them, in the order of the options."""

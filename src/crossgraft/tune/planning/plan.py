@@ -168,6 +168,7 @@ def _measure(prepared: Preparation, reporter: Reporter) -> StepCost:
             settings=settings,
             features_are_fixed=plugins.features_are_fixed,
             objective=plugins.objective,
+            feature_transforms=plugins.feature_transforms,
         )
 
 
@@ -250,7 +251,7 @@ def plan_rows(classifier: Classifier, selection: Selection) -> list[PlanRow]:
 
 
 def _own_parts(prepared: Preparation, forward: int) -> tuple[int, int | None, list[str]]:
-    """What regularisers learn beside the network, what that adds to the ``forward`` multiply–adds, and what else they find.
+    """What regularisers learn beside the network, what that adds to the ``forward`` multiply–adds, and what plug-ins find.
 
     The second is None where none of them looks into the network with parameters of its own.
     """
@@ -267,6 +268,10 @@ def _own_parts(prepared: Preparation, forward: int) -> tuple[int, int | None, li
                 total += own
             finally:
                 regularizer.detach()
+        for transform in prepared.plugins.feature_transforms:
+            transform.attach(classifier)
+            findings += transform.findings() if isinstance(transform, SaysWhatItFound) else []
+            transform.detach()
     return total, sum(added) if added else None, findings
 
 

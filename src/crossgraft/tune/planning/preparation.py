@@ -53,7 +53,7 @@ from crossgraft.tune.planning.rows import FoldData, make_fold_data
 from crossgraft.tune.planning.step_cost import steps_per_epoch
 from crossgraft.tune.protocols import Selection
 
-_PLUGIN_OPTIONS = ("method", "regularizer", "batch_transform", "augmentation", "loss", "objective")
+_PLUGIN_OPTIONS = ("method", "regularizer", "batch_transform", "augmentation", "loss", "objective", "feature_transform")
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +114,7 @@ class Request:
             "batch_transform": [spell(each) for each in plugins.batch_transforms],
             "grid": [point_name(point) for point in self.points],
             **({} if plugins.objective.is_plain_mean else {"objective": spell(plugins.objective)}),
+            **({"feature_transform": [spell(each) for each in chosen]} if (chosen := plugins.feature_transforms) else {}),
         }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import cycle, islice, pairwise
 from statistics import median
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,7 @@ from crossgraft.tune.engine.contract import StepReport
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.trainer import train
+from crossgraft.tune.feature_transform import FeatureTransform
 from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch
 from crossgraft.tune.objective import Objective
 from crossgraft.tune.protocols import Regularizer, Selection
@@ -163,6 +165,7 @@ def measure_step(
     settings: TrainerSettings,
     features_are_fixed: bool,
     objective: Objective | None = None,
+    feature_transforms: Sequence[FeatureTransform] = (),
 ) -> StepCost:
     """Make a few steps on a copy; nothing of the arguments changes.
 
@@ -174,12 +177,13 @@ def measure_step(
     """
     if features_are_fixed:
         return _measure_features(classifier, feed, settings)
-    cost, learners = _measure(classifier, feed, selection, loss, regularizers, settings, objective)
+    replaced = {"objective": objective, "feature_transforms": feature_transforms}
+    cost, learners = _measure(classifier, feed, selection, loss, regularizers, settings, **replaced)
     if not learners:
         return cost
     gc.collect()  # the allocator of a GPU would count the first copy among what the second needs
     others = [each for each in regularizers if each.name not in learners]
-    without, _ = _measure(classifier, feed, selection, loss, others, settings, objective)
+    without, _ = _measure(classifier, feed, selection, loss, others, settings, **replaced)
     return _with_added(cost, without)
 
 
@@ -190,7 +194,7 @@ def _measure(
     loss: Loss,
     regularizers: Sequence[Regularizer],
     settings: TrainerSettings,
-    objective: Objective | None,
+    **replaced: Any,
 ) -> tuple[StepCost, set[str]]:
     """With these regularisers; and the names of those that learn something of their own."""
     twin, regularizers = copy.deepcopy(classifier), copy.deepcopy(list(regularizers))
@@ -219,8 +223,8 @@ def _measure(
                 evaluate=lambda _: {"loss": 0.0},
                 rule=SelectionRule(keep="last"),
                 settings=_of_one_epoch(settings),
-                objective=copy.deepcopy(objective),
                 num_domains=feed.num_domains,
+                **copy.deepcopy(replaced),
                 on_step=note_time,
             )
     except OutOfMemoryError:

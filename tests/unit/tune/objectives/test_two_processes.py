@@ -1,10 +1,11 @@
-"""Objectives in two processes; all in one training, because starting a process takes seconds."""
+"""Objectives and MixStyle in two processes; all in one training, because starting a process takes seconds."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
 
+from crossgraft.tune.feature_transforms import MixStyle
 from crossgraft.tune.objectives import IRM, GroupDRO, Objective, VREx
 from crossgraft.tune.regularizers import SelfIdentityMapping
 from support import forked
@@ -41,7 +42,7 @@ class Sum(Objective):
 @pytest.mark.xdist_group(forked.GROUP)
 def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch():
     common = {"feed": DoubleFeed(7, num_domains=2), "num_domains": 2, "precision": "64-true"}
-    common["regularizers"] = [SelfIdentityMapping(weight=0.5)]
+    common |= {"regularizers": [SelfIdentityMapping(weight=0.5)], "feature_transforms": [MixStyle(p=1.0, alpha=1.0)]}
     one, alone = train_one("plain", **common, objective=Sum())
     two, together = train_one("plain", num_processes=2, **common, objective=Sum())
     assert largest_difference(one, two) < 1e-10
@@ -51,3 +52,5 @@ def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch():
     for name in PARTS:  # each of them moves what is compared
         moved, _ = train_one("plain", **common, objective=Sum((name,)))
         assert largest_difference(moved, task) > 1e-6, name
+    plain, _ = train_one("plain", **{**common, "feature_transforms": []})
+    assert largest_difference(plain, task) > 1e-6

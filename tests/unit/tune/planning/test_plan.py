@@ -37,13 +37,14 @@ from crossgraft.tune.words import trained_in_words
 from crossgraft.types import Preprocessing
 from crossgraft.words.formatting import duration
 
-SAID_BY_PLUGINS = {"conflicts": 2, "remarks": 9}
-"""Cases of hcs alone, and of hcs (3), repsim (3), both (2) and focal (1)."""
+SAID_BY_PLUGINS = {"conflicts": 3, "remarks": 9}
+"""Cases of mixstyle, of hcs alone, and of hcs (3), repsim (3), both (2) and focal (1)."""
 
 OPTIONS = TuneOptions(model="test_resnet")
 NO_BATCH_NORM = BatchNorm("train", "", 0)
 
 SLOTS = ("method", "regularizer", "batch_transform", "augmentation", "flip", "loss", "class_weights", "sampler", "objective")
+SLOTS += ("feature_transform",)
 
 
 def plugins(task="multi-class", **choices):
@@ -92,6 +93,9 @@ def classifier():
 
 CONTRADICTIONS = {
     "refers to the pretrained weights": {"method": "scratch", "regularizer": "l2_sp"},
+    "varies features for the layers behind them": {"method": "linear", "feature_transform": "mixstyle"},
+    "mixes images of a whole batch": {"feature_transform": "mixstyle", "settings": {"accumulate": 2}},
+    "it works on tokens": {"feature_transform": "mixstyle", "is_convolutional": False},
     "does not move it at all": {"method": "linear", "regularizer": "l2_sp"},
     "spreads one label over the classes": {"task": "multi-label", "batch_transform": "label_smoothing:0.1"},
     "is not for multi-label targets": {"task": "multi-label", "loss": "cross_entropy"},
