@@ -48,14 +48,14 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredDomain:
-    """What one model says of the domain that it never saw, and of images of the others.
+    """What one model says of the domain that it was trained without, and of images of the others.
 
     Attributes:
         domain: Its name.
         unseen: The metric there; None where it is not defined.
-        unseen_reason: Why it is not.
+        unseen_reason: Reason why it is not.
         seen: The metric on images of all domains that it saw; None where nothing was set apart, or it is not defined.
-        seen_reason: Why it is not.
+        seen_reason: Reason why it is not.
     """
 
     domain: str

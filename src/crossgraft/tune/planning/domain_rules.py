@@ -27,7 +27,7 @@ class TrainingDomains:
         class_names: Classes or labels.
         counts: Images of each domain and class; where an image may have several labels, of each label.
         sizes: Images of each domain.
-        where: Which of several trainings this is, after a noun: `` of fold 1``, `` without OSLO``; empty for the only one.
+        where: The one of several trainings, after a noun: `` of fold 1``, `` without OSLO``; empty for the only one.
     """
 
     column: str
