@@ -16,10 +16,13 @@ from crossgraft.choice import choose, spell
 from crossgraft.config import first_refusal, parse_yaml, settings_model
 from crossgraft.errors import UnknownNameError, UsageError, located
 from crossgraft.options._option import options_of
+from crossgraft.registry import Registry
+from crossgraft.tune.feature_transforms import FEATURE_TRANSFORMS
 from crossgraft.tune.methods import METHODS, Method
+from crossgraft.tune.objectives import OBJECTIVES
 from crossgraft.tune.options import TuneOptions, VariantOptions
 from crossgraft.tune.planning.choices import split_choices
-from crossgraft.tune.protocols import form_of, keeps_reference
+from crossgraft.tune.protocols import Regularizer, form_of, keeps_reference
 from crossgraft.tune.regularizers import REGULARIZERS
 from crossgraft.words.formatting import joined
 
@@ -75,7 +78,15 @@ Entry = str | Path | Mapping[str, object]
 _AND = re.compile(r"\+(?=\s*[A-Za-z_])")
 """Between plug-ins; the plus of ``1e+3`` is none."""
 _FILES = (".yaml", ".yml")
-_PLUGIN_SLOTS = ("method", "regularizer")
+_SLOTS: Mapping[str, Registry[Any]] = {
+    "method": METHODS,
+    "objective": OBJECTIVES,
+    "regularizer": REGULARIZERS,
+    "feature_transform": FEATURE_TRANSFORMS,
+}
+"""Slots whose plug-ins make a variant by their names, in the order in which they are told."""
+_OF_ONE = ("method", "objective")
+"""Slots with room for one plug-in."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,8 @@ class Variant:
 
     Attributes:
         name: As it was written; in tables, figures and the names of folders.
-        settings: Arguments of ``fine_tune`` that it sets, ``method`` and ``regularizer`` among them.
+        settings: Arguments of ``fine_tune`` that it sets, ``method`` and ``regularizer`` among them, and ``objective`` and
+            ``feature_transform`` where it has some.
         sweep: What it shares with the others that differ from it in one strength alone; None without others.
         strength: The value of that first option of its last plug-in; None without a sweep.
     """
@@ -101,8 +113,16 @@ class Variant:
 
     @property
     def plugins(self) -> list[Any]:
-        """Method and regularisers, in the order in which they were written."""
-        return [self.method, *(choose(REGULARIZERS, each) for each in self.settings["regularizer"])]
+        """Method, objective (but for the plain mean), regularisers and feature transforms, as they were written."""
+        objective = choose(OBJECTIVES, self.settings.get("objective", "erm"))
+        others = [] if objective.is_plain_mean else [objective]
+        transforms = [choose(FEATURE_TRANSFORMS, each) for each in self.settings.get("feature_transform", ())]
+        return [self.method, *others, *self.regularizers, *transforms]
+
+    @property
+    def regularizers(self) -> list[Regularizer]:
+        """Regularisers, in the order in which they were written."""
+        return [choose(REGULARIZERS, each) for each in self.settings["regularizer"]]
 
     @property
     def form(self) -> str | None:
@@ -112,12 +132,12 @@ class Variant:
     @property
     def further(self) -> dict[str, Any]:
         """Its settings but for these plug-ins."""
-        return {name: value for name, value in self.settings.items() if name not in _PLUGIN_SLOTS}
+        return {name: value for name, value in self.settings.items() if name not in _SLOTS}
 
     @property
     def is_full(self) -> bool:
         """Whether the whole network is trained, with nothing added and every setting as for the others."""
-        return self.method.name == "full" and not self.settings["regularizer"] and not self.further
+        return self.method.name == "full" and len(self.plugins) == 1 and not self.further
 
     @property
     def is_linear(self) -> bool:
@@ -133,10 +153,11 @@ class Variant:
 def read_variants(compare: Entry | Sequence[Entry]) -> list[Variant]:
     """Every variant of ``compare``, in the order in which they were written.
 
-    A text names them with commas. One is a method (``full``, ``partial:3``), a regulariser, which is added to ``full``, or
-    several plug-ins with ``+`` (``partial:3+repsim``). A number repeats the plug-in before it with another value of its
-    first option: ``hcs:0.8,0.6``. ``name.yaml`` stands for the list of variants in that file, each a mapping with a
-    ``name`` and the settings of ``fine_tune`` that it changes; such mappings may also be given as they are.
+    A text names them with commas. One is a method (``full``, ``partial:3``), an objective, a regulariser or a feature transform,
+    which is added to ``full``, or several plug-ins with ``+`` (``partial:3+repsim``, ``irm+rho_sim``). A number repeats the
+    plug-in before it with another value of its first option: ``hcs:0.8,0.6``. ``name.yaml`` stands for the list of variants in
+    that file, each a mapping with a ``name`` and the settings of ``fine_tune`` that it changes; such mappings may also be given
+    as they are.
 
     Args:
         compare: Such a text, the path of a file, a mapping, or a sequence of these.
@@ -204,40 +225,42 @@ def _with_value(item: str, value: str) -> str:
 
 
 def _first_option(name: str) -> str | None:
-    plugin = next((dict(registry)[name] for registry in (METHODS, REGULARIZERS) if name in registry), None)
+    plugin = next((dict(registry)[name] for registry in _SLOTS.values() if name in registry), None)
     fields = () if plugin is None else dataclasses.fields(plugin)
     return next((field.name for field in fields if field.init), None)
 
 
 def _plugins_of(item: str) -> dict[str, Any]:
-    """``method`` and ``regularizer`` of one item; both are known and take their options."""
-    method: str | None = None
-    regularizers: list[str] = []
+    """Plug-ins of one item by slot; all are known and take their options."""
+    found: dict[str, list[str]] = {slot: [] for slot in _SLOTS}
     for choice in (choice.strip() for choice in _AND.split(item)):
         name = choice.partition(":")[0].strip()
-        if name in METHODS:
-            if method is not None:
-                raise UsageError(f"--compare {item}: {method} and {choice} are both methods. Give one, and what is added.")
-            choose(METHODS, choice)
-            method = choice
-        elif name in REGULARIZERS:
-            choose(REGULARIZERS, choice)
-            regularizers.append(choice)
-        else:
-            raise UnknownNameError("method or regularizer", name, [*METHODS.names(), *REGULARIZERS.names()])
-    return {"method": method or "full", "regularizer": tuple(regularizers)}
+        slot = next((slot for slot, registry in _SLOTS.items() if name in registry), None)
+        if slot is None:
+            known = [each for registry in _SLOTS.values() for each in registry.names()]
+            raise UnknownNameError("method, objective, regularizer or feature transform", name, known)
+        choose(_SLOTS[slot], choice)
+        if slot in _OF_ONE and found[slot]:
+            raise UsageError(f"--compare {item}: {found[slot][0]} and {choice} are both {slot}s. Give one, and what is added.")
+        found[slot].append(choice)
+    settings = {slot: choices[0] if slot in _OF_ONE else tuple(choices) for slot, choices in found.items() if choices}
+    return {"method": "full", "regularizer": (), **settings}
 
 
 def _of_mapping(entry: Mapping[str, object], where: str) -> Variant:
     name, settings = settings_of_entry(entry, where)
-    regularizers = settings.get("regularizer", ())
-    several = split_choices(regularizers) if isinstance(regularizers, str) else regularizers
-    listed = tuple(several) if isinstance(several, Sequence) else (several,)
-    method = settings.get("method", "full")
-    choose(METHODS, method)
-    for each in listed:
-        choose(REGULARIZERS, each)
-    return Variant(name, {**settings, "method": method, "regularizer": listed})
+    settings = {**settings, "method": settings.get("method", "full"), "regularizer": settings.get("regularizer", ())}
+    for slot in (slot for slot in _SLOTS if slot in settings):
+        if slot not in _OF_ONE:
+            settings[slot] = _listed(settings[slot])
+        for each in [settings[slot]] if slot in _OF_ONE else settings[slot]:
+            choose(_SLOTS[slot], each)
+    return Variant(name, settings)
+
+
+def _listed(plugins: Any) -> tuple[Any, ...]:
+    several = split_choices(plugins) if isinstance(plugins, str) else plugins
+    return tuple(several) if isinstance(several, Sequence) else (several,)
 
 
 def _refuse_equal(variants: Sequence[Variant]) -> None:
@@ -307,7 +330,7 @@ class _Fitting(NamedTuple):
 
 
 def _has_keeper(variant: Variant) -> bool:
-    return any(keeps_reference(each) and getattr(each, "pulls", True) for each in variant.plugins[1:])
+    return any(keeps_reference(each) and getattr(each, "pulls", True) for each in variant.regularizers)
 
 
 _FITTING = (

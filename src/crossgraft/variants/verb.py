@@ -43,7 +43,7 @@ from crossgraft.variants.study import (
 from crossgraft.variants.summary import intervals_in_words, measure_variants, missed_targets, notes_on, summarise
 from crossgraft.variants.variant import Entry, Variant, left_out, read_variants
 
-_SAID_BY_VARIANTS = ("method", "regularizer")
+_SAID_BY_VARIANTS = ("method", "objective", "regularizer", "feature_transform")
 _NO_ADAPTER = (
     "--adapter does not go with --compare, which measures how far each variant moves from the pretrained network. Leave one of "
     "them out."
@@ -146,13 +146,13 @@ def _refuse_what_variants_say(options: CompareOptions) -> None:
     for name in (*_SAID_BY_VARIANTS, "folds"):
         if name in asked and options.preset is not None:
             raise UsageError(
-                f"--preset {options.preset} does not go with --compare: it stands for --{name}, too. Train with it alone, or "
+                f"--preset {options.preset} does not go with --compare: it stands for --{name.replace('_', '-')}, too. Train with it alone, or "
                 "give its other settings one by one (crossgraft list presets)."
             )
     for name in _SAID_BY_VARIANTS:
         if name in asked:
             raise UsageError(
-                f"--{name} does not go with --compare, whose variants say it themselves: full+l2_sp, partial:3+l2_sp."
+                f"--{name.replace('_', '-')} does not go with --compare, whose variants say it themselves: full+l2_sp, partial:3+l2_sp."
             )
     if "adapter" in asked:
         raise UsageError(_NO_ADAPTER)

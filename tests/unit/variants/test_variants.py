@@ -113,3 +113,26 @@ def test_a_variant_says_which_form_its_regularisers_take():
         "l2_sp+repsim:preset=paper": "eq. 13–14",
         "repsim:mode=procrustes+repsim": "Procrustes form + CKA form",
     }
+
+
+def test_objectives_and_feature_transforms_are_named_like_regularisers():
+    full, irm, strong, both, mixing, mapped = read_variants(
+        [
+            "full,irm:1,10,irm+rho_sim:0.1,partial:2+mixstyle",
+            {"name": "mine", "objective": "vrex", "feature_transform": "mixstyle"},
+        ]
+    )
+    assert full.is_full and full.settings == {"method": "full", "regularizer": ()}
+    assert irm.settings == {"method": "full", "regularizer": (), "objective": "irm:1"} and not irm.is_full
+    assert (irm.strength, strong.strength) == (1.0, 10.0) and irm.sweep == strong.sweep is not None
+    assert [each.name for each in both.plugins] == ["full", "irm", "rho_sim"]
+    assert mixing.settings == {"method": "partial:2", "regularizer": (), "feature_transform": ("mixstyle",)}
+    assert [each.name for each in mapped.plugins] == ["full", "vrex", "mixstyle"] and mapped.further == {}
+
+
+def test_the_plain_mean_is_what_full_minimises_and_two_objectives_are_one_too_many():
+    assert read_variants("erm,irm")[0].is_full
+    with pytest.raises(UsageError, match="full and erm are the same fine-tuning"):
+        read_variants("full,erm")
+    with pytest.raises(UsageError, match="irm and vrex are both objectives"):
+        read_variants("irm+vrex,full")
