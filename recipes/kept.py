@@ -4,6 +4,7 @@
     python recipes/kept.py runs/adapters docs/results/adapters            # rows of the same key are replaced
     python recipes/kept.py runs/adapters docs/results/adapters --check    # write nothing: the largest difference of each column
     python recipes/kept.py runs/selection docs/results/selection.csv
+    python recipes/kept.py runs/domains-digits docs/results/domains       # one row a training and the domain that it never saw
 
 One table a level of ``data``, one row a training; ``model`` and ``settings`` are those of the study. Accuracy and balanced
 accuracy are of the most probable class, as papers have it: the thresholds of ``crossgraft tune`` for two classes are fitted to
@@ -27,6 +28,7 @@ from crossgraft.tune.engine.gradient_norms import FILE_NAME, SPIKE
 from crossgraft.tune.record import TuningRecord
 
 KEY = ["model", "variant", "seed"]
+DOMAIN = "domain"
 ENDINGS = ("", "-kept", "-looks")
 """Of the tables of a set: the trainings, what their features kept, what they cost and how their gradients were."""
 
@@ -44,6 +46,51 @@ def trainings(study: Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def left_out_domains(study: Path) -> pd.DataFrame:
+    """One row a domain of each finished run of ``tune --leave-out``: the training that never saw it."""
+    jobs = read_csv(study / "results.csv").drop_duplicates("job")
+    rows = [
+        {"set": job.data, "model": job.model, "variant": job.settings, "seed": job.seed} | row
+        for job in jobs.itertuples()
+        for row in numbers_by_domain(study / job.run)
+    ]
+    return pd.DataFrame(rows)
+
+
+def numbers_by_domain(run: Path) -> Iterator[dict[str, Any]]:
+    """Of one run folder."""
+    record = TuningRecord.model_validate_json((run / "report.json").read_text(encoding="utf-8"))
+    unseen = record.unseen_domains
+    for found in () if unseen is None else unseen.domains:
+        values = {"unseen": found.unseen, "seen": found.seen, "gap": found.gap}
+        known = {
+            f"{name}{end}": None if each is None else getattr(each, column)
+            for name, each in values.items()
+            for end, column in (("", "value"), ("_low", "low"), ("_high", "high"))
+        }
+        yield {name: None if value is None else round(value, 5) for name, value in known.items()} | {
+            DOMAIN: found.domain,
+            "metric": unseen.metric,
+            "val": found.val_metric,
+            "learning_rate": found.picked.get("learning_rate"),
+            "best_epoch": found.best_epoch,
+            "num_train": found.num_train,
+            "num_unseen": found.num_unseen,
+            "num_seen": found.num_seen,
+            "seconds": round(record.seconds, 2),
+            "versions": versions_in_words(run),
+            "state": "done",
+        }
+
+
+def versions_in_words(run: Path) -> str:
+    """Programs that made it."""
+    versions = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    programs = {"python": versions["versions"]["python"], "crossgraft": versions["crossgraft_version"]}
+    programs |= {name: versions["versions"][name] for name in ("torch", "timm")}
+    return " ".join(f"{name} {version}" for name, version in programs.items())
+
+
 def in_words(said: dict[str, Any]) -> str:
     """What decides the numbers besides data, network and seed."""
     hidden = ("inputs", "model", "seed", "threads", "workers", "weights_dir", "device", "store", "no_images")
@@ -53,7 +100,6 @@ def in_words(said: dict[str, Any]) -> str:
 def numbers(run: Path) -> dict[str, Any]:
     """Of one run folder."""
     record = TuningRecord.model_validate_json((run / "report.json").read_text(encoding="utf-8"))
-    versions = json.loads((run / "run.json").read_text(encoding="utf-8"))
     plan, nll = record.plan, record.metric("negative_log_likelihood")
     best = next((epoch for epoch in record.history if epoch.is_best), None)
     metrics = {**most_probable(read_csv(run / "predictions.csv")), "auc": record.metric("auc")}
@@ -64,8 +110,6 @@ def numbers(run: Path) -> dict[str, Any]:
     }
     found = known | record.similarity | {"val_cka_debiased": best and best.val_cka_debiased}
     rounded = {name: None if value is None else round(value, 5) for name, value in found.items()}
-    programs = {"python": versions["versions"]["python"], "crossgraft": versions["crossgraft_version"]}
-    programs |= {name: versions["versions"][name] for name in ("torch", "timm")}
     return rounded | {
         "seconds": round(record.seconds, 2),
         "best_epoch": record.grid[0].best_epoch,
@@ -74,7 +118,7 @@ def numbers(run: Path) -> dict[str, Any]:
         "num_own_parameters": plan.num_own_parameters,
         "peak_bytes": plan.peak_bytes,
         "nll": None if nll is None or nll.value is None else digits(nll.value),
-        "versions": " ".join(f"{name} {version}" for name, version in programs.items()),
+        "versions": versions_in_words(run),
         "state": "done",
         **gradients(run / FILE_NAME),
     }
@@ -118,6 +162,14 @@ def tables(study: Path, place: Path) -> Iterator[tuple[Path, pd.DataFrame, pd.Da
         key = ["table", "start", "budget", "method"]
         old = read_csv(place).set_index(key)
         yield place, old, replays(study).set_index(key)[list(old.columns)]
+        return
+    if kept_by_domain := [file for file in place.glob("*.csv") if DOMAIN in read_csv(file)]:
+        key = [*KEY, DOMAIN]
+        for name, rows in left_out_domains(study).groupby("set"):
+            file = place / f"{name}.csv"
+            if file in kept_by_domain:
+                old = read_csv(file).set_index(key)
+                yield file, old, rows.set_index(key).reindex(columns=old.columns)
         return
     for name, rows in trainings(study).groupby("set"):
         for ending in ENDINGS:

@@ -44,6 +44,8 @@ OF_FIVE = {"brain_mri": "brain", "pneumoniamnist": "chest", "retinamnist": "reti
 """No ultrasound of the breast among them."""
 VEHICLES = ("airplane", "automobile", "ship", "truck")
 MELS, FRAMES, WINDOW = 64, 64, 256
+REGIONS, CLASS_IN_REGION, DRAWERS = 4, 10, 4
+"""Of ``ham10000_by_region``: number of regions, and images of a class in each; of ``omniglot_by_writer``: people in a domain."""
 
 
 def medmnist(folder: Path, name: str) -> pd.DataFrame:
@@ -133,6 +135,41 @@ def mel_bands(num_frequencies: int, rate: int) -> np.ndarray:
     nearest = np.abs(frequencies - tip).argmin(axis=1)  # a triangle between two frequencies has none
     bands[np.arange(MELS), nearest] = np.maximum(bands[np.arange(MELS), nearest], 1e-3)
     return bands
+
+
+def digits_by_speaker(folder: Path) -> pd.DataFrame:
+    """1200 spoken digits as spectrograms: six people of different voices, accents and microphones said each digit 20 times.
+
+    Nobody is a group: who is left out is never in training, and of all others new recordings pick the model. The official test
+    rows (recordings 0 to 4 of each digit, of people who are in training too) are no part of it.
+    """
+    return spoken_digits(folder).rename(columns={"group": "speaker"})
+
+
+def ham10000_by_region(folder: Path) -> pd.DataFrame:
+    """The four regions of the body with the most images; classes with at least ten images in each of them; lesions are groups."""
+    found = ham10000(folder, "localization")
+    found = found[found["localization"].isin(found["localization"].value_counts().index[:REGIONS])]
+    fewest = pd.crosstab(found["label"], found["localization"]).min(axis=1)
+    found = found[found["label"].map(fewest) >= CLASS_IN_REGION].reset_index(drop=True)
+    return found.assign(image=[smaller(image) for image in found["image"]]).rename(columns={"localization": "region"})
+
+
+def omniglot_by_writer(folder: Path) -> pd.DataFrame:
+    """The 26 Latin letters of Omniglot, by 20 people who drew each letter once: five domains of four people, by their numbers.
+
+    People are no groups: of those who are in training, other letters pick the model.
+    """
+    with zipfile.ZipFile(folder / "omniglot_images_background_small1.zip") as archive:
+        names = sorted(name for name in archive.namelist() if name.endswith(".png") and "/Latin/" in name)
+        drawings = [np.asarray(Image.open(io.BytesIO(archive.read(name))).convert("L")) for name in names]
+    people = [int(PurePosixPath(name).stem.split("_")[1]) for name in names]
+    first = [person - (person - 1) % DRAWERS for person in people]
+    return pd.DataFrame({
+        "image": drawings,
+        "label": [PurePosixPath(name).parts[-2] for name in names],
+        "drawers": [f"{person}-{person + DRAWERS - 1}" for person in first],
+    })  # fmt: skip
 
 
 def small(whole: pd.DataFrame, per_class: int) -> pd.DataFrame:
@@ -248,6 +285,9 @@ def sets_of(folder: Path) -> dict[str, Callable[[], pd.DataFrame]]:
     made["source_medical"] = lambda: pooled(evenly({title: found[name]() for name, title in OF_FIVE.items()})).drop(
         columns="group"
     )
+    made["digits_by_speaker"] = lambda: digits_by_speaker(folder)
+    made["ham10000_by_region"] = lambda: ham10000_by_region(folder)
+    made["omniglot_by_writer"] = lambda: omniglot_by_writer(folder)
     made["ham10000_people"] = lambda: ham10000(folder, "age", "sex")
     made["ham10000_one"] = lambda: found["ham10000"]().drop_duplicates("group").reset_index(drop=True)
     made["busi_64"] = lambda: (busi := found["busi"]()).assign(image=[resized(image, 64) for image in busi["image"]])

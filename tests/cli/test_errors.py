@@ -129,6 +129,37 @@ def class_in_two_parts(folder, _):
     return "fewshot", "images", "--model", "resnet18", "--class-split", "images_splits.json"
 
 
+def joined_with(folder, header, rows, *flags):
+    label_table(folder, header, rows)
+    (folder / "table.csv").rename(folder / "clinic.csv")
+    return "check", "images", "--join", "clinic.csv", *flags
+
+
+def join_of_other_classes(folder, _):
+    return joined_with(folder, "label", ["grade 1", "grade 2"] * 6)
+
+
+def join_of_other_kinds_of_labels(folder, _):
+    np.savez(folder / "clinic.npz", images=np.zeros((4, 8, 8), np.uint8), labels=np.array([[0, 1], [1, 1], [0, 0], [1, 0]]))
+    return "check", "clinic.npz", "--join", "images"
+
+
+def join_with_a_split(folder, _):
+    return joined_with(folder, "label,split", ["benign,train", "malignant,train", "benign,test", "malignant,test"] * 3)
+
+
+def join_with_a_column_source(folder, _):
+    return joined_with(folder, "label,source", ["benign,a", "malignant,b"] * 6)
+
+
+def join_of_one_set(folder, _):
+    return "check", "images", "--join", "./images"
+
+
+def join_of_fewer_classes(folder, _):
+    return joined_with(folder, "label,patient", ["benign,p1", "benign,p2"] * 6, *ALL_ROWS)
+
+
 def unknown_class_name(folder, _):
     (folder / "names.txt").write_text("benign\nmalignat\n")
     return *PLAIN, "--class-names", "names.txt"

@@ -16,6 +16,7 @@ PAGES = sorted(file.stem for file in (ROOT / "recipes" / "drawing").glob("*.md")
 STUDIES = (
     *("vit", "fine-tuning", "fine-tuning-folds", "adapters", "repsim", "repsim-weights", "repsim-ablations", "sim"),
     *("sim-regularisers", "sim-depth", "sim-sweeps", "sim-fine-tuning", "sim-dropout", "similarity", "selection"),
+    *("domains-digits", "domains-handwriting", "domains-ham10000"),
 )
 
 
@@ -115,3 +116,23 @@ def test_a_replayed_selection_is_the_committed_one(recipes, tmp_path, monkeypatc
     lines = kept.compared(old, new)
     assert lines[0] == "28 of 28 rows are committed"
     assert all(line.endswith(": equal") for line in lines[1:])
+
+
+@pytest.mark.slow
+def test_a_study_of_domains_becomes_one_row_a_domain(recipes, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    run_study("studies/domains-digits.yaml", out=tmp_path / "study", smoke=True, executor=Here())
+    kept = recipes("kept")
+    committed = ROOT / "docs" / "results" / "domains"
+    place = tmp_path / "tables"
+    place.mkdir()
+    (place / "digits_by_speaker.csv").write_text(
+        (committed / "digits_by_speaker.csv").read_text(encoding="utf-8").split("\n")[0] + "\n"
+    )
+    (place / "linear.csv").write_bytes((committed / "linear.csv").read_bytes())
+    kept.main([str(tmp_path / "study"), str(place)])
+    rows = recipes("tables").read_csv(place / "digits_by_speaker.csv")
+    assert set(rows["variant"]) == {"erm", "irm + rho_sim", "mixstyle"}
+    assert set(rows["domain"]) == {"writer 01"}
+    assert rows[["unseen", "unseen_low", "seen", "gap", "val", "best_epoch", "num_unseen", "seconds"]].notna().all(axis=None)
+    assert rows.set_index("variant").loc["erm", "learning_rate"] in (0.004, 0.008)

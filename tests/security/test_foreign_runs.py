@@ -17,7 +17,7 @@ from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import read_run
 from crossgraft.running.run_directory import open_run
 from crossgraft.tune.engine.checkpoint import FILE_NAME, Checkpoint, read_checkpoint, write_checkpoint
-from crossgraft.tune.rows_of_run import options_of_run, refuse_root_outside
+from crossgraft.tune.rows_of_run import options_of_run, refuse_join_outside, refuse_root_outside
 from crossgraft.tune.saving.record import SavedModelRecord
 from crossgraft.tune.saving.save_model import describe_saved_model, model_card, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
@@ -130,6 +130,15 @@ def test_a_run_lets_no_table_read_elsewhere(tmp_path, monkeypatch):
     for outside in ("/", "..", "scans/../.."):
         with pytest.raises(UsageError, match="A file cannot allow that"):
             refuse_root_outside(outside, "run")
+
+
+def test_a_run_joins_nothing_from_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for inside in (None, "scans", ["scans", "more/table.csv", "hf:owner/name"]):
+        refuse_join_outside(inside, "run")
+    for outside in ("/", ["scans", "../other.csv"]):
+        with pytest.raises(UsageError, match="A file cannot allow that"):
+            refuse_join_outside(outside, "run")
 
 
 @pytest.mark.parametrize("content", [{"num_images": 10**30, "train": [10**29]}, {"num_images": -1}])

@@ -31,7 +31,7 @@ from crossgraft.progress import Reporter
 from crossgraft.tune.assemble import fold_of_run, options_of_fold, rows_of_fold
 from crossgraft.tune.planning.fold_networks import find_model
 from crossgraft.tune.result import FineTuningResult
-from crossgraft.tune.rows_of_run import options_of_run, refuse_root_outside, rows_of_run, split_of_run
+from crossgraft.tune.rows_of_run import options_of_run, refuse_join_outside, refuse_root_outside, rows_of_run, split_of_run
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 
 Model = ComparedNetwork | StoredFeatures
@@ -181,9 +181,11 @@ def _rows_of_run(run: Path, options: CompareModelsOptions, reporter: Reporter) -
     """The rows that a run was tested on."""
     fold = fold_of_run(run)
     asked = options_of_run(run if fold is None else fold.run)
-    given = {"image_root": options.image_root, "class_names": options.class_names}
+    given = {"image_root": options.image_root, "class_names": options.class_names, "join": options.join}
     if options.image_root is None:
         refuse_root_outside(asked.image_root, run)
+    if options.join is None:
+        refuse_join_outside(asked.join, run)
     asked = replace(asked, **{name: value for name, value in given.items() if value is not None})
     if fold is None:
         try:

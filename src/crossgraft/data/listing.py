@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from crossgraft.data._groups import NO_GROUPS
 from crossgraft.data.class_names import Classes
 from crossgraft.data.inspection import KEPT_BYTES, InspectedImages, inspect_images
+from crossgraft.data.joining import JOINED, join_rows, refuse_twice
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._image_files import location_error
@@ -41,6 +43,7 @@ def make_request(options: SourceOptions, *, use_split: str | None) -> SourceRequ
     """
     if options.group_from is not None and options.group_column is not None:
         raise UsageError("--group-from and --group-column both say what the groups are. Give one of the two.")
+    join = options.join
     root = None if options.image_root is None else Path(options.image_root)
     if root is not None:
         refuse_impossible(root, what="--image-root", kind=DataError)
@@ -61,6 +64,7 @@ def make_request(options: SourceOptions, *, use_split: str | None) -> SourceRequ
         none_label=options.none_label,
         group_from=options.group_from,
         keep_masks=options.keep_masks,
+        join=tuple(map(location_text, [join] if isinstance(join, str | Path) else join or ())),
     )
 
 
@@ -98,9 +102,21 @@ def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> t
         DataError: The data are missing, empty or badly shaped. Problems of single classes are in ``SourceRows.problems``.
         UsageError: ``location`` is an object of another library, or an option has no meaning for this kind of data.
     """
+    name, rows = _list_one(location, request)
+    if request.join:
+        locations = [rows.name if given_kind(location) else location_text(location), *request.join]
+        refuse_twice(locations)
+        name, rows = JOINED, join_rows([rows, *(_list_one(other, request)[1] for other in request.join)], locations)
+    tell_of_listing(rows, reporter)
+    return name, rows
+
+
+def _list_one(location: object, request: SourceRequest) -> tuple[str, SourceRows]:
+    """The same of one data set; nothing is shown."""
     kind = given_kind(location)
     try:
         if kind is not None:
+            _refuse_several_sets(location)
             name, rows = kind, rows_of_given(location, request)
         else:
             text = location_text(location)
@@ -114,10 +130,20 @@ def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> t
     rows = replace(rows, name=storable(rows.name)).with_ids_merged()
     if rows.splits is not None and request.needs_labels and request.use_split is None:
         rows = replace(rows, notices=(*rows.notices, *notices_of_other_splits(rows.splits.tolist())))
-    tell_of_listing(rows, reporter)
     if request.group_column == NO_GROUPS:
         rows = replace(rows, groups=None, group_column=None, groups_known=None)
     return name, rows
+
+
+def _refuse_several_sets(location: object) -> None:
+    """A list is one of image files."""
+    items = (
+        [os.fspath(item) for item in cast("Sequence[str | os.PathLike[str]]", location)]
+        if given_kind(location) == "files"
+        else []
+    )
+    if any(source.accepts(item) for item in items for _, source in SOURCES):
+        raise UsageError("A list of data is one of image files. Give the first data set alone, and the others as join (--join).")
 
 
 def tell_of_listing(rows: SourceRows, reporter: Reporter) -> None:

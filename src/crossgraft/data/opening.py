@@ -116,6 +116,7 @@ def open_dataset(
     use_split: str | None = "train",
     default_split: bool = False,
     val_fraction: float = VAL_SHARE,
+    join: str | Path | Sequence[str | Path] | None = None,
     label_column: str | Sequence[str] | None = None,
     label_separator: str | None = None,
     class_names: str | Path | Sequence[str] | None = None,
@@ -156,6 +157,7 @@ def open_dataset(
             then names the part of each row.
         default_split: Whether parts that are missing are drawn, as every command does (``complete_split``).
         val_fraction: Share of the training rows that becomes val in a split that is drawn; 0: none.
+        join: Further data sets that are joined with the first (``data.joining``); all that is said here holds for each of them.
         label_column: Column of the labels, if its name is not a usual one. Several columns (a sequence, or one text with
             commas) are several labels per image.
         label_separator: Separator of the labels in one cell, where an image may have several.

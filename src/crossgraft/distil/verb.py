@@ -35,7 +35,7 @@ from crossgraft.running.verb import Run, verb
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.parts import TuningRows
-from crossgraft.tune.rows_of_run import options_of_run, refuse_other_data, refuse_root_outside, rows_of_run
+from crossgraft.tune.rows_of_run import options_of_run, refuse_join_outside, refuse_other_data, refuse_root_outside, rows_of_run
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 
 WEIGHTS_FILE = "universal.safetensors"
@@ -199,6 +199,7 @@ def _rows(
         asked = replace(asked, image_root=options.image_root)
     else:
         refuse_root_outside(asked.image_root, run)
+    refuse_join_outside(asked.join, run)
     rows = rows_of_run(location, asked, Path(run), reporter, allow_outside=options.allow_outside)
     refuse_other_data(rows.dataset, model, run)
     if list(rows.dataset.class_names) != list(model.facts.class_names):

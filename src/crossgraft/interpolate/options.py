@@ -52,6 +52,9 @@ class RunData(Options):
 
     group: ClassVar[str] = "Data"
 
+    join: str | Path | Sequence[str | Path] | None = option(
+        "Data set that the data of the run were joined with.", default=None, repeats=True, only_if_given=True
+    )
     image_root: str | Path | None = option("Folder that the paths of a table start from.", default=None)
     allow_outside: bool = option("Whether paths of a table may lead out of the folder of the images.", default=False)
     class_names: str | Path | Sequence[str] | None = option(

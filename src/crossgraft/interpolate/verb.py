@@ -31,7 +31,14 @@ from crossgraft.running.verb import Run, verb
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.fold_networks import find_model, load_start
 from crossgraft.tune.pretrained_start import start_as_typed
-from crossgraft.tune.rows_of_run import options_of_run, refuse_other_data, refuse_root_outside, rows_of_run, split_of_run
+from crossgraft.tune.rows_of_run import (
+    options_of_run,
+    refuse_join_outside,
+    refuse_other_data,
+    refuse_root_outside,
+    rows_of_run,
+    split_of_run,
+)
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 
 
@@ -71,10 +78,12 @@ def interpolate(run: str | Path, data: str | Path | Dataset, options: Interpolat
             out=options.out,
             seed=ends.asked.seed,
         ) as directory:
-            given = {"image_root": options.image_root, "class_names": options.class_names}
+            given = {"image_root": options.image_root, "class_names": options.class_names, "join": options.join}
             given = {name: value for name, value in given.items() if value is not None}
             if options.image_root is None:
                 refuse_root_outside(ends.asked.image_root, run)
+            if options.join is None:
+                refuse_join_outside(ends.asked.join, run)
             asked = replace(ends.asked, **given)
             rows = rows_of_run(data, asked, Path(run), reporter, allow_outside=options.allow_outside)
             refuse_other_data(rows.dataset, ends.full, run)

@@ -17,9 +17,16 @@ VAL_SHARE = 0.2
 
 @options
 class TableOptions(Options):
-    """Where a table says what."""
+    """Which data sets are one, and where a table says what."""
 
     group: ClassVar[str] = "Data"
+
+    join: str | Path | Sequence[str | Path] | None = option(
+        "Further data set that is joined with the first; the column source says which an image is from.",
+        default=None,
+        repeats=True,
+        only_if_given=True,
+    )
 
     label_column: str | Sequence[str] | None = option(
         "Column of labels of a table; several columns for several labels per image.", default=None, is_common=True

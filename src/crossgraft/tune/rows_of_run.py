@@ -246,6 +246,16 @@ def refuse_root_outside(image_root: str | Path | None, run: str | Path) -> None:
         )
 
 
+def refuse_join_outside(join: str | Path | Sequence[str | Path] | None, run: str | Path) -> None:
+    """The same of data sets that the run was joined with."""
+    for other in [join] if isinstance(join, str | Path) else join or ():
+        if not real_path(other).is_relative_to(real_path(".")):
+            raise UsageError(
+                f"The run in {run} says that its images were joined with {other}, which is not in the current folder. A file "
+                "cannot allow that. Give join=."
+            )
+
+
 def rows_of_run(
     data: str | Path | Dataset, asked: TuneOptions, run: Path, reporter: Reporter, *, allow_outside: bool
 ) -> TuningRows:

@@ -104,6 +104,7 @@ class SourceRequest:
         uncertain: What becomes of labels that are not known; None: they are refused.
         none_label: Name of a label that says that an image has none of the others.
         group_from: Regular expression that finds the group of an image in its path; None: groups are a column.
+        join: Locations of further data sets; sources do not look at it.
     """
 
     use_split: str | None = "train"
@@ -126,6 +127,7 @@ class SourceRequest:
     uncertain: Uncertain | None = None
     none_label: str | None = None
     group_from: str | None = None
+    join: tuple[str, ...] = ()
 
     @property
     def means_several_labels(self) -> bool:

@@ -57,6 +57,7 @@ class Digits(DataSource):
             decode=lambda row: pixels[row],
             groups=writer_blocks(),
             group_column="writer",
+            attributes={"writer": writer_blocks()} if request.group_column == NO_GROUPS else {},
             stamps=lambda: "digits",
         )
 
