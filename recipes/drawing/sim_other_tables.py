@@ -1,7 +1,7 @@
 """Tables of docs/results/sim-other-tasks.md, from what an example of examples/sim left: arms beside each other, and pairs.
 
 Rows have ``data``, ``network``, ``arm``, ``seed``, ``metric``, ``value``. Trainings of one data set, network and seed differ by
-their arm alone, so that they are pairs.
+their arm alone, so that they are pairs. Of the arm ``trivial``, the network is the name of that answer.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ def paired(rows: pd.DataFrame, first: str, second: str) -> Difference | None:
     return difference((values_of(rows, first) - values_of(rows, second)).dropna())
 
 
+def trivial_told(rows: pd.DataFrame) -> str:
+    """Data set → name of its trivial answer, in words."""
+    names = rows[rows["arm"] == "trivial"].groupby("data", sort=False)["network"].unique()
+    return "; ".join(f"{data}: {', '.join(each)}" for data, each in names.items())
+
+
 def told_value(values: Sequence[float], digits: int) -> str:
     """Mean with its 95 % interval (Student's t); the mean alone of one value, – of none."""
     if len(values) < 2:
@@ -43,14 +49,11 @@ def told_difference(found: Difference | None, digits: int) -> str:
 
 
 def arms_table(rows: pd.DataFrame, digits: int = 1, arms: Mapping[str, str] = ARMS) -> str:
-    """A line for each data set, network and metric, in the order of the rows, and a column for each arm.
-
-    The trivial answer stands once for each data set, under the network ``none``.
-    """
-    trained = rows[rows["network"] != "none"]
+    """A line for each data set, network and metric, in the order of the rows, and a column for each arm."""
+    trained, trivial = rows[rows["arm"] != "trivial"], rows[rows["arm"] == "trivial"]
     lines: list[list[str]] = []
     for (data, network, metric), own in trained.groupby(["data", "network", "metric"], sort=False):
-        beside = rows[(rows["data"] == data) & (rows["network"] == "none") & (rows["metric"] == metric)]
+        beside = trivial[(trivial["data"] == data) & (trivial["metric"] == metric)]
         seen = pd.concat([own, beside])
         lines.append([data, network, metric, *(told_value(seen[seen["arm"] == arm]["value"].tolist(), digits) for arm in arms)])
     return markdown(["Data", "Network", "Metric", *arms.values()], lines)
@@ -67,7 +70,7 @@ def pairs_table(
         baseline: Arm.
         published: Network → what the paper has, ``all`` too; None: no such column.
     """
-    trained = rows[rows["network"] != "none"]
+    trained = rows[rows["arm"] != "trivial"]
     lines: list[list[str]] = []
     for (data, metric), own in trained.groupby(["data", "metric"], sort=False):
         networks = dict([*own.groupby("network", sort=False)])
