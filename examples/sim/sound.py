@@ -105,14 +105,17 @@ class Listener(nn.Module):
 
 
 def tdnn() -> Listener:
+    """Four layers, each of which sees a longer time."""
     return Listener(128, Tdnn(BANDS, 64, 5), Tdnn(64, 64, 3, 2), Tdnn(64, 64, 3, 3), Tdnn(64, 128, 1))
 
 
 def res2net() -> Listener:
+    """One layer, and three blocks of four groups of channels."""
     return Listener(64, Tdnn(BANDS, 64, 5), *(Res2Block(64, hole) for hole in (1, 2, 3)))
 
 
 def cam() -> Listener:
+    """One layer, and four masked layers that keep all that went before."""
     return Listener(128, Tdnn(BANDS, 64, 5), *(MaskedDense(64 + 16 * i, 16, 1 + i // 2) for i in range(4)))
 
 
@@ -131,16 +134,19 @@ def splits(folder: Path) -> Iterator[tuple[str, Part, Part]]:
 
 
 def scored(digits: torch.Tensor, answers: np.ndarray) -> Measured:
+    """Accuracy, and the mean of F1 over the digits."""
     return {"accuracy": float(accuracy_score(digits, answers)), "macro_f1": float(f1_score(digits, answers, average="macro"))}
 
 
 def best_trivial(train: Part, test: Part) -> Measured:
+    """Of two answers that need no network."""
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
     models = [each.fit(train[0].mean(dim=2), train[1]) for each in (DummyClassifier(), linear)]
     return max((scored(test[1], model.predict(test[0].mean(dim=2))) for model in models), key=lambda found: found["accuracy"])
 
 
 def train_one(name: str, arm: str, seed: int, train: Part, test: Part, *, epochs: int) -> Measured:
+    """Train a network as one arm has it, and listen to what is tested."""
     torch.manual_seed(seed)
     network = NETWORKS[name]()
     sim = sim_of(arm, network, train[0][:2], seed=seed, blocks=list(network.blocks))
@@ -163,6 +169,7 @@ def train_one(name: str, arm: str, seed: int, train: Part, test: Part, *, epochs
 
 
 def main() -> None:
+    """All splits, networks, seeds and arms."""
     asked = read_command(__doc__)
     table = Table(asked.out)
     for data, train, test in splits(asked.files):
