@@ -3,9 +3,10 @@
     python examples/sim/volumes.py SITE/nibabel/tests/data docs/results/sim-other-tasks/volumes.csv
 
 The only volumes at hand are the four heads that nibabel ships for its tests (magnetic resonance, 2 to 3 mm). No answer comes with
-them, so one is made: a cube of 16 voxels is cut out, its three axes (right, front, up) are put into one of six orders, and the
-network is to say which. It trains on the left half of each head and is tested on the right one: other voxels, but of the same
-four people. The trivial answer is a linear model of how much neighbours differ along each axis: resolution alone betrays a lot.
+them, so one is made: a cube of 16 voxels is cut out, its three axes (inwards, front, up) are put into one of six orders, and the
+network is to say which. It trains on the left half of each head and is tested on the right one, mirrored: other voxels, but of
+the same four heads, with the same resolution along each axis. The trivial answer is a linear model of how much neighbours differ
+along each axis.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Part = tuple[torch.Tensor, torch.Tensor]
 
 
 def halves(folder: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The left and the right half of each head, axes towards right, front and up; of several in a file the first."""
+    """The left half of each head and the mirrored right one, axes inwards, to the front and up; of a film the first volume."""
     left: list[np.ndarray] = []
     right: list[np.ndarray] = []
     for name in HEADS:
@@ -43,7 +44,7 @@ def halves(folder: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
         head = head[..., 0] if head.ndim == 4 else head
         head = head / np.quantile(head, 0.99)
         left.append(head[: len(head) // 2])
-        right.append(head[-(len(head) // 2) :])
+        right.append(head[: -(len(head) // 2) - 1 : -1])
     return left, right
 
 
