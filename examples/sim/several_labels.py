@@ -3,8 +3,8 @@
     python examples/sim/several_labels.py FILES docs/results/sim-other-tasks/several-labels.csv
 
 HAM10000 (a subset of 2 075 images) has three columns whose values are labels here, each of which an image has or has not:
-diagnosis, part of the body, sex. A value of fewer than 60 images is no label. 30 % of the lesions are tested. CF1 is the mean of F1
-over the labels, OF1 that of all decisions together, both at a probability of ½; mAP is the mean of average precision over the
+diagnosis, part of the body, sex. A value of fewer than 60 images is no label. 30 % of the lesions are tested. CF1 is the mean of
+F1 over the labels, OF1 that of all decisions together, both at a probability of ½; mAP is the mean of average precision over the
 labels. The trivial answer is the better (by mAP) of the frequency of each label and linear models of the mean and the spread of
 the three colours.
 """
