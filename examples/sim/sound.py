@@ -4,7 +4,7 @@
 
 Spoken digits of six people, as the logarithm of the power in bands of the mel scale. Split as published (``official``: the first
 five recordings of each digit and person are tested), and with one person at a time that training never heard (``unseen NAME``).
-The trivial answer is the better of the most frequent digit and a linear model of the mean spectrum.
+The trivial answer is a linear model of the mean spectrum; digits are equally frequent, so that one alone would have 0.1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from arms import ARMS, TRIVIAL, Measured, Table, parameters_of, read_command, sim_of
-from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.pipeline import make_pipeline
@@ -139,10 +138,9 @@ def scored(digits: torch.Tensor, answers: np.ndarray) -> Measured:
 
 
 def best_trivial(train: Part, test: Part) -> Measured:
-    """Of two answers that need no network."""
-    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-    models = [each.fit(train[0].mean(dim=2), train[1]) for each in (DummyClassifier(), linear)]
-    return max((scored(test[1], model.predict(test[0].mean(dim=2))) for model in models), key=lambda found: found["accuracy"])
+    """A linear model of the mean spectrum."""
+    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(train[0].mean(dim=2), train[1])
+    return scored(test[1], linear.predict(test[0].mean(dim=2)))
 
 
 def train_one(name: str, arm: str, seed: int, train: Part, test: Part, *, epochs: int) -> Measured:
