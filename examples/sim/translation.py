@@ -32,7 +32,6 @@ from safetensors.torch import load_file
 from sklearn.metrics import average_precision_score
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.parametrizations import spectral_norm
 
 from crossgraft.seeding import torch_generator
 
@@ -103,12 +102,12 @@ class Painter(nn.Module):
 class Generator(nn.Module):
     """Half the size, some residual blocks, and back; its blocks are what ρSIM reconstructs."""
 
-    ENCODER = (0, 1, 3, 5)
+    ENCODER = (0, 1, 3, 4)
     """Blocks whose features PatchNCE compares, beside the pixels."""
-    SHOWN: Mapping[str, int] = {"first": 0, "middle": 3, "last but one": 6}
+    SHOWN: Mapping[str, int] = {"first": 0, "middle": 3, "last but one": 5}
     """Blocks of the picture."""
 
-    def __init__(self, width: int = 24, num_residual: int = 4) -> None:
+    def __init__(self, width: int = 16, num_residual: int = 3) -> None:
         super().__init__()
         inner = [Residual(2 * width) for _ in range(num_residual)]
         self.blocks = nn.ModuleList(
@@ -130,12 +129,13 @@ class Generator(nn.Module):
 
 
 def patch_discriminator(width: int = 32) -> nn.Sequential:
-    """One number for each of 8 × 8 patches: large for dogs."""
-    layers = list[nn.Module]()
-    for in_channels, out_channels, stride in ((3, width, 2), (width, 2 * width, 2), (2 * width, 4 * width, 1)):
-        layers += [nn.Conv2d(in_channels, out_channels, 2 + stride, stride, padding=1), nn.LeakyReLU(0.2)]
-    layers.append(nn.Conv2d(4 * width, 1, 3, padding=1))
-    return nn.Sequential(*(spectral_norm(each) if isinstance(each, nn.Conv2d) else each for each in layers))
+    """One number for each of 4 × 4 patches, which overlap: large for dogs."""
+    return nn.Sequential(
+        nn.Conv2d(3, width, 4, 2, padding=1), nn.LeakyReLU(0.2),
+        nn.Conv2d(width, 2 * width, 4, 2, padding=1), nn.BatchNorm2d(2 * width), nn.LeakyReLU(0.2),
+        nn.Conv2d(2 * width, 4 * width, 4, 2, padding=1), nn.BatchNorm2d(4 * width), nn.LeakyReLU(0.2),
+        nn.Conv2d(4 * width, 1, 3, padding=1),
+    )  # fmt: skip
 
 
 class PatchNCE(nn.Module):
@@ -187,9 +187,9 @@ def train_generator(pets: Pets, arm: str, seed: int, num_steps: int) -> Generato
     sim = sim_of("without" if arm == NCE else arm, generator, pets.cats[:2], seed=seed)
     nce = PatchNCE(generator, torch_generator(seed, "patches")) if arm == NCE else None
     moved = [*parameters_of(generator, sim), *(nce.parameters() if nce else ())]
-    of_generator, of_discriminator = (
-        torch.optim.Adam(each, lr=1e-3, betas=(0.5, 0.999)) for each in (moved, discriminator.parameters())
-    )
+    of_generator = torch.optim.Adam(moved, lr=1e-3, betas=(0.5, 0.999))
+    of_discriminator = torch.optim.Adam(discriminator.parameters(), lr=5e-4, betas=(0.5, 0.999))
+    schedules = [torch.optim.lr_scheduler.LinearLR(each, 1, 0.05, num_steps) for each in (of_generator, of_discriminator)]
     for cats, dogs in batches(pets, seed, num_steps):
         results = generator(cats)
         real, made = discriminator(dogs), discriminator(results.detach())
@@ -202,6 +202,8 @@ def train_generator(pets: Pets, arm: str, seed: int, num_steps: int) -> Generato
         of_generator.zero_grad()
         loss.backward()
         of_generator.step()
+        for schedule in schedules:
+            schedule.step()
     sim.detach()
     return generator.eval()
 
@@ -302,7 +304,7 @@ def draw(cats: Tensor, generators: Mapping[str, Generator], file: Path) -> None:
 def main() -> None:
     """Train what the table lacks."""
     asked = read_command(__doc__)
-    num_train, num_steps = (4, 2) if asked.smoke else (300, 400)
+    num_train, num_steps = (4, 2) if asked.smoke else (300, 500)
     pets, table = read_pets(asked.files, num_train), Table(asked.out)
     judge = Judge(asked.files, pets)
     table.measure(DATA, "cats as they are", TRIVIAL, 0, partial(measured, pets.other_cats, pets.other_cats, judge))
