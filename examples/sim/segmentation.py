@@ -1,10 +1,10 @@
 """Segmentation with ρSIM: a UNet with the heads FCN, DeepLabV3 and PSP, as in Table 7 of Self Identity Mapping.
 
-    python examples/sim/segmentation.py data docs/results/sim-other-tasks/segmentation.csv
+    python examples/sim/segmentation.py FILES docs/results/sim-other-tasks/segmentation.csv
 
 Two sets of small images with masks, of which no real ones are at hand:
 
-- *made-up vessels*: strokes of Omniglot (``datasets/omniglot_images_background_small1.zip``), drawn as thin dark vessels onto
+- *made-up vessels*: strokes of Omniglot (``omniglot_images_background_small1.zip``), drawn as thin dark vessels onto
   the photograph of a retina that scikit-image brings. Training and test images have other alphabets, other drawers, and other
   halves of the photograph. Vessels of the photograph itself are in no mask: they are there to be told apart.
 - *coins*: the photograph of scikit-image, cut in two; its masks are a threshold with holes filled, not anybody's drawing.
@@ -65,7 +65,7 @@ class Parts(NamedTuple):
 
 def made_up_vessels(files: Path, num_train: int, num_test: int) -> Parts:
     """So many images in each part."""
-    with zipfile.ZipFile(files / "datasets" / "omniglot_images_background_small1.zip") as archive:
+    with zipfile.ZipFile(files / "omniglot_images_background_small1.zip") as archive:
         names = [Path(name) for name in sorted(archive.namelist()) if name.endswith(".png")]
         drawn = {name: _ink(archive.read(name.as_posix())) for name in names}
     retina = resize(photographs.retina(), (SIDE * 11, SIDE * 11), anti_aliasing=True)  # half the size: 704 pixels

@@ -1,18 +1,18 @@
 """Translation with ρSIM: cats into dogs by CUT, as in Table 6 and Fig. 4 of Self Identity Mapping, at 32 pixels.
 
-    python examples/sim/translation.py data docs/results/sim-other-tasks/translation.csv
+    python examples/sim/translation.py FILES docs/results/sim-other-tasks/translation.csv
 
-Of the cats and dogs of CIFAR-10 (``datasets/cifar10_jpeg_5000_1000.npz``), 300 of each are trained on, and as many others are
+Of the cats and dogs of CIFAR-10 (``cifar10_jpeg_5000_1000.npz``), 300 of each are trained on, and as many others are
 measured. A small generator and a patch discriminator (least squares) learn without pairs; what holds on to the cat is
 
 - ``without``: nothing, the GAN alone,
 - ``patch_nce``: PatchNCE, as in CUT (Park et al. 2020), with the same for dogs that are to stay dogs,
 - ``rho_sim`` or its ``placebo``: ρSIM on the blocks of the generator, in its place.
 
-Measured with the ResNet-56 of CIFAR-10 (``weights/cifar10_resnet56.safetensors``): the Fréchet distance of its features, which is
-no FID, from translated cats to dogs, and the average precision of "dog" where translated cats stand among cats as they are. *Grey
-values kept* is the correlation of a cat and what it became, at 8 × 8 pixels. Beside the table, a picture shows the features of
-each generator.
+Measured with the ResNet-56 of CIFAR-10 (``cifar10_resnet56.safetensors`` in the folder ``weights`` beside FILES): the Fréchet
+distance of its features, which is no FID, from translated cats to dogs, and the average precision of "dog" where translated cats
+stand among cats as they are. *Grey values kept* is the correlation of a cat and what it became, at 8 × 8 pixels. Beside the
+table, a picture shows the features of each generator.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Pets(NamedTuple):
 
 def read_pets(files: Path, num_train: int) -> Pets:
     """The others are from the published training and test part alike."""
-    with np.load(files / "datasets" / "cifar10_jpeg_5000_1000.npz") as arrays:
+    with np.load(files / "cifar10_jpeg_5000_1000.npz") as arrays:
         images = np.concatenate([arrays["train_images"], arrays["test_images"]])
         labels = np.concatenate([arrays["train_labels"], arrays["test_labels"]]).ravel()
     cats, dogs = (torch.tensor(images[labels == kind]).movedim(-1, 1) / 127.5 - 1 for kind in (CAT, DOG))
@@ -216,7 +216,7 @@ class Judge:
 
     def __init__(self, files: Path, pets: Pets) -> None:
         self.network: CifarResNet = resnet56().eval()
-        weights = load_file(files / "weights" / "cifar10_resnet56.safetensors")
+        weights = load_file(files.parent / "weights" / "cifar10_resnet56.safetensors")
         self.network.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
         self.last, self.network.linear = self.network.linear, nn.Identity()
         self.cats, self.dogs = self.features(pets.other_cats), self.features(pets.other_dogs)

@@ -13,6 +13,8 @@ from tables import Difference, difference, half_width, markdown, mean
 
 ARMS = {"trivial": "Trivial", "without": "Without", "rho_sim": "ρSIM", "placebo": "Placebo"}
 """Arm → the head of its column."""
+OTHERS = {"without": "without", "placebo": "its placebo"}
+"""Arms that ρSIM is compared with → what they are called there."""
 PLACE = ["data", "network", "seed"]
 
 
@@ -60,35 +62,34 @@ def arms_table(rows: pd.DataFrame, digits: int = 1, arms: Mapping[str, str] = AR
 
 
 def pairs_table(
-    rows: pd.DataFrame, digits: int = 1, baseline: str = "without", published: Mapping[str, str] | None = None
+    rows: pd.DataFrame, digits: int = 1, published: Mapping[str, str] | None = None, others: Mapping[str, str] = OTHERS
 ) -> str:
-    """ρSIM − baseline and ρSIM − placebo, for each data set, network and metric, and for all networks of a data set together.
+    """ρSIM − each of the others, for each data set, network and metric, and for all networks of a data set together.
 
     Args:
         rows: Of one metric, or several.
         digits: Behind the point.
-        baseline: Arm.
         published: Network → what the paper has, ``all`` too; None: no such column.
+        others: Arms that ρSIM is compared with → what they are called.
     """
     trained = rows[rows["arm"] != "trivial"]
     lines: list[list[str]] = []
     for (data, metric), own in trained.groupby(["data", "metric"], sort=False):
         networks = dict([*own.groupby("network", sort=False)])
         for network, each in (networks if len(networks) < 2 else {**networks, "all": own}).items():
-            cells = [told_difference(paired(each, "rho_sim", other), digits) for other in (baseline, "placebo")]
+            cells = [told_difference(paired(each, "rho_sim", other), digits) for other in others]
             lines.append([data, network, metric, *cells, *([] if published is None else [published.get(str(network), "–")])])
-    head = ["Data", "Network", "Metric", f"ρSIM − {ARMS[baseline].lower()}", "ρSIM − placebo"]
+    head = ["Data", "Network", "Metric", *(f"ρSIM − {name}" for name in others.values())]
     return markdown([*head, *([] if published is None else ["Published"])], lines)
 
 
-def verdict(rows: pd.DataFrame, *, more_is_better: bool = True, baseline: str = "without", digits: int = 1) -> str:
+def verdict(rows: pd.DataFrame, *, more_is_better: bool = True, others: Mapping[str, str] = OTHERS, digits: int = 1) -> str:
     """What the rule of docs/log.md says of one metric over all its pairs, as a clause without a full stop."""
-    over, beyond = (paired(rows, "rho_sim", other) for other in (baseline, "placebo"))
-    if over is None or beyond is None:
+    found = {name: paired(rows, "rho_sim", other) for other, name in others.items()}
+    differences = [each for each in found.values() if each is not None]
+    if len(differences) < len(found):
         return "not measured"
-    is_above, is_below = all(each.low > 0 for each in (over, beyond)), all(each.high < 0 for each in (over, beyond))
+    is_above, is_below = all(each.low > 0 for each in differences), all(each.high < 0 for each in differences)
     is_gain, is_loss = (is_above, is_below) if more_is_better else (is_below, is_above)
     said = "a gain by ρSIM is shown" if is_gain else "a loss by ρSIM is shown" if is_loss else "no effect of ρSIM is shown"
-    return (
-        f"{said} ({told_difference(over, digits)} to {ARMS[baseline].lower()}, {told_difference(beyond, digits)} to its placebo)"
-    )
+    return f"{said} ({', '.join(f'{told_difference(each, digits)} to {name}' for name, each in found.items())})"

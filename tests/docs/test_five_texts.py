@@ -1,4 +1,4 @@
-"""The page of the five texts: complete, nothing twice, and every command of it runs here or where another page prints it."""
+"""The page of the five texts: complete, nothing twice; each command runs here, where a page prints it, or in tests/examples."""
 
 import re
 from functools import cache
@@ -88,7 +88,7 @@ def test_each_preset_has_one_row():
 def test_a_row_says_what_to_type_or_why_there_is_nothing(row):
     _, what, typed, read = row
     assert what
-    if typed.startswith("`crossgraft "):
+    if typed.startswith(("`crossgraft ", "`python examples/")):
         assert "](" in read
     else:
         assert typed.startswith(NOT_HERE)
@@ -107,3 +107,15 @@ def test_other_commands_are_printed_by_a_page_that_is_run():
     typed = {command for rows in sections().values() for row in rows for command in re.findall(r"`(crossgraft [^`]+)`", row[2])}
     run = {command for page in PAGES for command in commands(page)}
     assert sorted(command for command in typed - run if not command.startswith("crossgraft bench ")) == []
+
+
+def test_examples_of_the_page_run_small_in_their_tests():
+    """By the fixture ``smoke`` of tests/examples, with the two arguments that are printed and ``--smoke``."""
+    typed = {
+        command for rows in sections().values() for row in rows for command in re.findall(r"`python (examples/[^`]+)`", row[2])
+    }
+    tests = "\n".join(file.read_text("utf-8") for file in (REPOSITORY / "tests" / "examples").glob("test_*.py"))
+    run = {f"examples/sim/{name}.py FILES OUT" for name in re.findall(r"(?<!def )\bsmoke\(\"(\w+)\"", tests)}
+    assert typed
+    assert sorted(typed - run) == []
+    assert all((REPOSITORY / command.split()[0]).is_file() for command in typed)
