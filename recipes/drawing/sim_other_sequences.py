@@ -99,17 +99,17 @@ def detectors_table(rows: pd.DataFrame) -> str:
 def random_told(rows: pd.DataFrame) -> str:
     """Best adjusted F1 of random numbers beside their best plain one, by series."""
     own = rows[rows["network"] == RANDOM].groupby(["data", "metric"], sort=False)["value"].mean()
-    return "; ".join(
-        f"{data} {own[data, TITLES['best_f1_adjusted']]:.1f} (plain {own[data, TITLES['best_f1']]:.1f})"
+    return ", ".join(
+        f"{own[data, TITLES['best_f1_adjusted']]:.1f} on {data} (plain {own[data, TITLES['best_f1']]:.1f})"
         for data in rows["data"].unique()
     )
 
 
 def beaten_by_random(rows: pd.DataFrame) -> str:
-    """How many trained detectors, mean over seeds, are below random numbers of their series in each of two metrics."""
+    """How many means over the seeds of a trained detector are below random numbers of their series, in each of two metrics."""
     said: list[str] = []
     for name in JUDGED:
         by_place = of_metric(rows, name).groupby(["data", "network", "arm"])["value"].mean()
         below = [value < by_place[place[0], RANDOM, "trivial"] for place, value in by_place.items() if place[2] != "trivial"]
-        said.append(f"{sum(below)} of {len(below)} by {TITLES[name]}")
+        said.append(f"{sum(below)} by {'AUC-PR' if name == 'auc_pr' else 'adjusted F1 at the threshold of training'}")
     return " and ".join(said)
