@@ -51,6 +51,11 @@ class OneModel(Protocol):
         """Code that may run."""
         ...
 
+    @property
+    def allow_download(self) -> bool:
+        """Whether weights may be downloaded."""
+        ...
+
 
 def one_model(options: OneModel, reporter: Reporter, *, command: str = "fewshot") -> ModelSpec:
     """What ``model`` names.
@@ -66,6 +71,7 @@ def one_model(options: OneModel, reporter: Reporter, *, command: str = "fewshot"
         weights_key=options.weights_key,
         weights_prefix=options.weights_prefix,
         allow_code=options.allow_code,
+        allow_download=options.allow_download,
         reporter=reporter,
     )
     if len(specs) != 1:

@@ -61,8 +61,8 @@ def load_backbone(
     """
     folder = Path(weights_dir) if weights_dir is not None else None
     if isinstance(spec, str):
-        (spec,) = read_zoo([spec], weights_dir=folder)
-    spec = resolve_spec(spec, weights_dir=folder)
+        (spec,) = read_zoo([spec], weights_dir=folder, allow_download=allow_download, reporter=reporter)
+    spec = resolve_spec(spec, weights_dir=folder, allow_download=allow_download, reporter=reporter)
     folder = folder or spec.weights_dir
     device = resolve_device(device)
     library = None if spec.is_factory else library_of(spec.source)
@@ -101,7 +101,7 @@ def load_backbone(
         licence=spec.licence or _text(description.get("license")),
         architecture_key=spec.architecture_key,
         device=device,
-        network=network_recipe(spec.source, kwargs),
+        network=network_recipe(*(spec.source, kwargs) if library is None else library.recipe(spec.source, kwargs)),
     )
     if key is not None:
         KEPT.keep(key, copy.deepcopy(backbone), backbone.num_parameters)

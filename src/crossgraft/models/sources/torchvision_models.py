@@ -21,8 +21,8 @@ from torchvision.models.maxvit import MaxVit
 from torchvision.models.vision_transformer import VisionTransformer, interpolate_embeddings
 
 from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
-from crossgraft.models.sources.library import LibraryName, ModelLibrary
-from crossgraft.models.sources.local_checkpoint import known_prefixes_removed, load_weights, read_state_dict
+from crossgraft.models.sources.library import ModelLibrary
+from crossgraft.models.sources.local_checkpoint import known_prefixes_removed
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
@@ -150,7 +150,13 @@ def split_source(source: str) -> tuple[str, str]:
 class TorchvisionLibrary(ModelLibrary):
     """The classification networks of torchvision."""
 
-    name: ClassVar[LibraryName] = "torchvision"
+    name: ClassVar[str] = "torchvision"
+    title: ClassVar[str] = "torchvision's classification networks"
+    form: ClassVar[str] = "torchvision:NAME or torchvision:NAME.WEIGHTS"
+
+    def names(self) -> list[str]:
+        """All of them."""
+        return [TORCHVISION_PREFIX + name for name in torchvision_names()]
 
     def knows(self, source: str) -> bool:
         """Whether the architecture exists, whatever its tag."""
@@ -200,12 +206,6 @@ class TorchvisionLibrary(ModelLibrary):
         """Without auxiliary heads."""
         architecture, _ = split_source(source)
         return models.get_model(architecture, weights=None, **{**BUILD_ARGUMENTS.get(architecture, {}), **kwargs})
-
-    def build_pretrained(self, source: str, kwargs: Mapping[str, object], file: Path) -> nn.Module:
-        """The network with the published weights."""
-        module = self.build(source, kwargs)
-        load_weights(module, self.adapt_state(read_state_dict(file)), file=file.name, model=source)
-        return module
 
     def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
         """In ``weights_dir`` or torch's cache."""
