@@ -130,14 +130,7 @@ def _load_from_library(
         module = build_seeded(lambda: library.build_pretrained(spec.source, spec.kwargs, pretrained_file), seed)
         return spec.kwargs, module, description
     description.pop("license", None)  # of the library's weights, not of this file's
-    path = Path(str(spec.weights))
-    state = read_state_dict(path, key=spec.weights_key, prefix=spec.weights_prefix)
-    kwargs = dict(spec.kwargs)
-    if "num_classes" not in kwargs:
-        num_classes = library.infer_num_classes(spec.source, state)
-        kwargs |= {} if num_classes is None else {"num_classes": num_classes}
-    module = build_seeded(lambda: library.build(spec.source, kwargs), seed)
-    load_weights(module, library.adapt_state(state), file=path.name, model=f"{spec.name} ({spec.architecture})")
+    kwargs, module = library.build_from_checkpoint(spec, seed)
     return kwargs, module, description
 
 

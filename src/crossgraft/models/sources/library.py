@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, MissingWeightsError, UnknownNameError, UsageError
 from crossgraft.models.building_limits import building_limits, refuse_large_numbers
+from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_other_arguments
 from crossgraft.models.sources.local_checkpoint import infer_num_classes, load_weights, read_state_dict
 from crossgraft.models.spec import ModelSpec, name_in_library
@@ -134,6 +135,23 @@ class ModelLibrary(ABC):
         module = self.build(source, kwargs)
         load_weights(module, self.adapt_state(read_state_dict(file)), file=file.name, model=source)
         return module
+
+    def build_from_checkpoint(self, spec: ModelSpec, seed: int) -> tuple[Mapping[str, object], nn.Module]:
+        """The network of ``spec`` with the weights of its file, and the arguments that it was built with.
+
+        Raises:
+            DataError: The file is damaged.
+            WeightsMismatchError: It does not fit; all keys are listed.
+        """
+        path = Path(str(spec.weights))
+        state = read_state_dict(path, key=spec.weights_key, prefix=spec.weights_prefix)
+        kwargs = dict(spec.kwargs)
+        if "num_classes" not in kwargs:
+            num_classes = self.infer_num_classes(spec.source, state)
+            kwargs |= {} if num_classes is None else {"num_classes": num_classes}
+        module = build_seeded(lambda: self.build(spec.source, kwargs), seed)
+        load_weights(module, self.adapt_state(state), file=path.name, model=f"{spec.name} ({spec.architecture})")
+        return kwargs, module
 
     @abstractmethod
     def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
