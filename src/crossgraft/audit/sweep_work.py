@@ -140,6 +140,7 @@ def _specs(model: Any, options: AuditOptions, reporter: Reporter) -> list[ModelS
         weights_key=options.weights_key,
         weights_prefix=options.weights_prefix,
         allow_code=options.allow_code,
+        allow_download=options.allow_download,
         reporter=reporter,
     )
 

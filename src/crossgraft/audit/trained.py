@@ -52,6 +52,7 @@ def named_start(options: AuditOptions, reporter: Reporter) -> ModelSpec | None:
         weights_key=options.weights_key,
         weights_prefix=options.weights_prefix,
         allow_code=options.allow_code,
+        allow_download=options.allow_download,
         reporter=reporter,
     )
     if len(specs) != 1:

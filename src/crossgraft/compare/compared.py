@@ -132,7 +132,7 @@ def open_model(
         return Given(network_of_saved(saved, name=saved.facts.model.name), run)
     if not isinstance(given, str | Path | ModelSpec):
         raise UsageError(f"{label} is a {type(given).__name__}; give a run, a model, or a file of features.")
-    spec = find_model(given, options.weights_dir, options.allow_code, reporter=reporter)
+    spec = find_model(given, options.weights_dir, options.allow_code, allow_download=options.allow_download, reporter=reporter)
     if spec.has_checkpoint:
         spec = inside_checkpoint(spec, options.weights_key, options.weights_prefix)
     return Given(

@@ -272,7 +272,8 @@ def _layout(source: SourceModel) -> Layout:
     recipe = source.classifier.recipe.network
     if recipe is None or is_factory_source(recipe.source):
         return own_layout(source)
-    return _OF_LIBRARY[library_name(recipe.source)](source, recipe)
+    of_library = _OF_LIBRARY.get(library_name(recipe.source))
+    return own_layout(source) if of_library is None else of_library(source, recipe)
 
 
 def hub_header(source: SourceModel, *, library: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Generator, Hashable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -44,7 +44,6 @@ def describe_model(backbone: Backbone, role: Role, *, seconds: float | None = No
 
 
 Images = Float[Tensor, "num_samples channels height width"]
-BackboneSource = Literal["timm", "torchvision", "checkpoint", "factory"]
 
 
 class _Looked(NamedTuple):
@@ -95,7 +94,7 @@ class Backbone:
         *,
         name: str,
         architecture: str,
-        source: BackboneSource,
+        source: str,
         preprocessing: Preprocessing,
         family: str,
         licence: str | None = None,
@@ -106,7 +105,7 @@ class Backbone:
         self.module = module.eval()
         self.name = name
         self.architecture = architecture
-        self.source: BackboneSource = source
+        self.source = source
         self.preprocessing = preprocessing
         self.family = family
         self.licence = licence

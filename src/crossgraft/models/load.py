@@ -61,8 +61,8 @@ def load_backbone(
     """
     folder = Path(weights_dir) if weights_dir is not None else None
     if isinstance(spec, str):
-        (spec,) = read_zoo([spec], weights_dir=folder)
-    spec = resolve_spec(spec, weights_dir=folder)
+        (spec,) = read_zoo([spec], weights_dir=folder, allow_download=allow_download, reporter=reporter)
+    spec = resolve_spec(spec, weights_dir=folder, allow_download=allow_download, reporter=reporter)
     folder = folder or spec.weights_dir
     device = resolve_device(device)
     library = None if spec.is_factory else library_of(spec.source)
@@ -101,7 +101,7 @@ def load_backbone(
         licence=spec.licence or _text(description.get("license")),
         architecture_key=spec.architecture_key,
         device=device,
-        network=network_recipe(spec.source, kwargs),
+        network=network_recipe(*(spec.source, kwargs) if library is None else library.recipe(spec.source, kwargs)),
     )
     if key is not None:
         KEPT.keep(key, copy.deepcopy(backbone), backbone.num_parameters)
@@ -130,14 +130,7 @@ def _load_from_library(
         module = build_seeded(lambda: library.build_pretrained(spec.source, spec.kwargs, pretrained_file), seed)
         return spec.kwargs, module, description
     description.pop("license", None)  # of the library's weights, not of this file's
-    path = Path(str(spec.weights))
-    state = read_state_dict(path, key=spec.weights_key, prefix=spec.weights_prefix)
-    kwargs = dict(spec.kwargs)
-    if "num_classes" not in kwargs:
-        num_classes = library.infer_num_classes(spec.source, state)
-        kwargs |= {} if num_classes is None else {"num_classes": num_classes}
-    module = build_seeded(lambda: library.build(spec.source, kwargs), seed)
-    load_weights(module, library.adapt_state(state), file=path.name, model=f"{spec.name} ({spec.architecture})")
+    kwargs, module = library.build_from_checkpoint(spec, seed)
     return kwargs, module, description
 
 

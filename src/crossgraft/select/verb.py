@@ -96,6 +96,7 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
             weights_key=options.weights_key,
             weights_prefix=options.weights_prefix,
             allow_code=options.allow_code,
+            allow_download=options.allow_download,
             reporter=run.reporter,
         )
     known, damage = look_up_known_results(specs, run.reporter)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from crossgraft.errors import CrossgraftError, MissingWeightsError, RunDirectoryError
 from crossgraft.models import Backbone, ModelSpec, load_backbone
-from crossgraft.models.spec import PRETRAINED, spec_from_entry
+from crossgraft.models.spec import PRETRAINED, library_name, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, trusted_code
 from crossgraft.options.command import TypedCommand
 from crossgraft.paths import read_whole
@@ -22,7 +22,6 @@ from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.rows_of_run import run_directory_of
 from crossgraft.tune.saving.saved_model import SavedModel
 
-_LIBRARIES = ("timm", "torchvision")
 _NAMING = ("--model", "--weights-dir", "--weights-key", "--weights-prefix")
 
 
@@ -106,7 +105,7 @@ def _spec(model: object, saved: SavedModel, options: StartOptions, reporter: Rep
     entry = _entry_of_run(Path(run)) if isinstance(run, str | Path) else None
     if entry is None:
         network = saved.classifier.recipe.network
-        if network is None or saved.facts.model.source not in _LIBRARIES:
+        if network is None or saved.facts.model.source != library_name(network.source):
             return "Which file its pretrained weights came from is not known here. Give the whole run directory."
         return ModelSpec(saved.facts.model.name, network.source, PRETRAINED, network.kwargs, trusted=NOTHING)
     try:

@@ -109,6 +109,7 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
             options.allow_code,
             weights_key=options.weights_key,
             weights_prefix=options.weights_prefix,
+            allow_download=options.allow_download,
             reporter=options.reporter,
         )
     request = Request(options, spec, read_grid(options.grid))

@@ -1,128 +1,25 @@
-"""The libraries whose architectures a zoo can name."""
+"""The libraries whose networks can be named, each by its word: ``torchvision:resnet18``; timm's need none.
+
+Other packages add libraries through the entry-point group ``crossgraft.model_libraries``, under that word.
+"""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, cast
-
-import timm
-import torchvision
-from timm.models import is_model, list_models, list_pretrained
-from torch import Tensor, nn
-from torchvision.models import list_models as list_torchvision_models
-
-from crossgraft.errors import UnknownNameError, UsageError, nearest_names
-from crossgraft.models.building_limits import building_limits
-from crossgraft.models.sources.library import LibraryName, ModelLibrary
-from crossgraft.models.sources.local_checkpoint import check_fit, infer_num_classes, read_state_dict
-from crossgraft.models.sources.pretrained_files import find_pretrained, pretrained_config, require_pretrained
+from crossgraft.models.sources.hub_models import HubLibrary
+from crossgraft.models.sources.library import ModelLibrary
+from crossgraft.models.sources.local_folder import LocalFolderLibrary
+from crossgraft.models.sources.timm_models import TimmLibrary
 from crossgraft.models.sources.torchvision_models import TorchvisionLibrary
-from crossgraft.models.spec import TORCHVISION_PREFIX, library_name
-from crossgraft.progress import Reporter
-from crossgraft.types import Preprocessing
+from crossgraft.models.sources.wheel_weights import PackageIndexLibrary
+from crossgraft.models.spec import LIBRARIES_GROUP, library_name
+from crossgraft.registry import Registry
 
-# What timm's interpolation of relative positions makes torch say; the result is right.
-_NOTHING_TO_DO = (r"torch\.searchsorted", "Using a non-tuple sequence for multidimensional indexing")
-
-
-class TimmLibrary(ModelLibrary):
-    """Ross Wightman's PyTorch image models."""
-
-    name: ClassVar[LibraryName] = "timm"
-
-    def knows(self, source: str) -> bool:
-        """Whether the architecture exists, whatever its tag."""
-        return is_model(source.partition(".")[0])
-
-    def check(self, source: str) -> None:
-        """Refuse unknown architectures and tags with the nearest names."""
-        architecture, _, tag = source.partition(".")
-        if not is_model(architecture):
-            in_torchvision = architecture in list_torchvision_models(module=torchvision.models)
-            stem, dot, suffix = source.rpartition(".")
-            is_file = bool(stem and nearest_names(dot + suffix, [".safetensors"]))
-            raise UnknownNameError(
-                "model",
-                source,
-                list_models(),
-                hint="`crossgraft list models` shows a start; timm has many more names.",
-                meant=f"{TORCHVISION_PREFIX}{source}" if in_torchvision else f"{stem}.safetensors" if is_file else None,
-            )
-        if tag and source not in (known := list_pretrained(f"{architecture}.*")):
-            raise UnknownNameError("pretrained model", source, known)
-
-    def describe(self, source: str, kwargs: Mapping[str, object]) -> dict[str, object]:
-        """The arguments ``img_size`` and ``in_chans`` of an architecture change the input that timm states."""
-        config = pretrained_config(source)
-        channels, height, width = cast("Sequence[int]", config.get("input_size", (3, 224, 224)))
-        size = kwargs.get("img_size", (height, width))
-        height, width = (size, size) if isinstance(size, int) else cast("Sequence[int]", size)
-        return {**config, "input_size": (kwargs.get("in_chans", channels), height, width)}
-
-    def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
-        """The architecture without its tag's weights."""
-        return timm.create_model(source, **cast("dict[str, Any]", kwargs))
-
-    def build_pretrained(self, source: str, kwargs: Mapping[str, object], file: Path) -> nn.Module:
-        """The network with the published weights; timm adapts them to other classes or channels."""
-        self.refuse_arguments(source, kwargs)
-        state = read_state_dict(file)
-        overlay = {"state_dict": dict(state)}
-        try:
-            with building_limits(source):
-                arguments = cast("dict[str, Any]", kwargs)
-                module = timm.create_model(source, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
-        except TypeError as error:
-            raise self.cannot_build(source, kwargs, error) from error
-        except (RuntimeError, KeyError):
-            check_fit(self.build(source, kwargs), state, file=file.name, model=source)
-            raise
-        cast("dict[str, object]", module.pretrained_cfg).pop("state_dict", None)  # a second copy of all weights
-        return module
-
-    def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
-        """In ``weights_dir`` or one of the caches."""
-        return find_pretrained(source, weights_dir)
-
-    def require_weights(
-        self, source: str, weights_dir: Path | None = None, *, allow_download: bool, reporter: Reporter | None
-    ) -> Path:
-        """The published weights, or the message that says where to get them."""
-        return require_pretrained(source, weights_dir, allow_download=allow_download, reporter=reporter)
-
-    def infer_num_classes(self, source: str, state: Mapping[str, Tensor]) -> int | None:
-        """Read off the shape of the head's weights."""
-        return infer_num_classes(state, pretrained_config(source).get("classifier"))
-
-    def accept_input_size(
-        self, module: nn.Module, preprocessing: Preprocessing, *, source: str, kwargs: Mapping[str, object]
-    ) -> None:
-        """Fit position embeddings to the size, or refuse it."""
-        config = cast("Mapping[str, Any]", getattr(module, "pretrained_cfg", {}))
-        if not config.get("fixed_input_size", False):
-            return
-        stated = cast("tuple[int, int, int]", self.describe(source, kwargs)["input_size"])
-        size = (preprocessing.height_pixels, preprocessing.width_pixels)
-        built_for = getattr(getattr(module, "patch_embed", None), "img_size", None) or stated[1:]
-        if tuple(built_for) == size:
-            return
-        set_input_size = getattr(module, "set_input_size", None)
-        if not callable(set_input_size):
-            raise UsageError(
-                f"{source} takes images of {built_for[0]}×{built_for[1]} pixels only. Leave --image-size out, or choose a "
-                "convolutional network."
-            )
-        with warnings.catch_warnings():
-            for message in _NOTHING_TO_DO:
-                warnings.filterwarnings("ignore", message=message, category=UserWarning)
-            set_input_size(img_size=size)
-
-
-LIBRARIES: dict[LibraryName, ModelLibrary] = {"timm": TimmLibrary(), "torchvision": TorchvisionLibrary()}
+LIBRARIES: Registry[ModelLibrary] = Registry("model library", group=LIBRARIES_GROUP, plugin_type=ModelLibrary)  # pyright: ignore[reportAbstractUsage]
+"""Every library that is installed."""
+for _library in (TimmLibrary(), TorchvisionLibrary(), HubLibrary(), LocalFolderLibrary(), PackageIndexLibrary()):
+    LIBRARIES.add(_library.name, _library)
 
 
 def library_of(source: str) -> ModelLibrary:
     """The library that ``source`` speaks of: ``torchvision:NAME``, and timm for a bare name."""
-    return LIBRARIES[library_name(source)]
+    return LIBRARIES.get(library_name(source))

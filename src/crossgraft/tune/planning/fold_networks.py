@@ -89,6 +89,7 @@ def find_model(
     *,
     weights_key: str | None = None,
     weights_prefix: str | None = None,
+    allow_download: bool = False,
     reporter: Reporter | None = None,
 ) -> ModelSpec:
     """The one model that is named; ``reporter`` is told where a name alone led to a file.
@@ -104,6 +105,7 @@ def find_model(
         weights_key=weights_key,
         weights_prefix=weights_prefix,
         allow_code=allow_code,
+        allow_download=allow_download,
         reporter=reporter,
     )
     if len(specs) != 1:

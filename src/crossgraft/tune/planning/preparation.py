@@ -91,6 +91,7 @@ class Request:
                 options.allow_code,
                 weights_key=options.weights_key,
                 weights_prefix=options.weights_prefix,
+                allow_download=options.allow_download,
                 reporter=options.reporter,
             )
         return cls(options, spec, points, adapter)

@@ -1,0 +1,93 @@
+"""``config.json`` as timm writes it beside weights: an architecture, its arguments, and how its images are prepared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from timm.models import is_model, list_models
+
+from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.models.sources.architecture_arguments import refuse_other_arguments
+from crossgraft.models.spec import PREPROCESSING_KEYS, ModelSpec
+
+CONFIG = "config.json"
+WEIGHTS = ("model.safetensors", "pytorch_model.bin", "open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+"""Names of weights on the hub, the safest first."""
+_MOST_BYTES = 1 << 20
+_POLICIES = {"center": "crop", "squash": "squash", "border": "pad"}
+
+
+def read_description(file: Path, *, of: str) -> dict[str, object]:
+    """What the file says.
+
+    Args:
+        file: A ``config.json``.
+        of: What it describes, for messages.
+
+    Raises:
+        DataError: It is damaged or too large.
+        UsageError: It names code (``auto_map``), or describes no network of timm.
+    """
+    if file.stat().st_size > _MOST_BYTES:
+        raise DataError(f"{CONFIG} of {of} has {file.stat().st_size:,} bytes, which no description of a network has.")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{CONFIG} of {of} is not JSON: {error}. Copy or download it again.") from error
+    if not isinstance(content, dict):
+        raise DataError(f"{CONFIG} of {of} must be a mapping of names to values. Copy or download it again.")
+    said = cast("dict[str, object]", content)
+    if "auto_map" in said:
+        raise UsageError(
+            f"{CONFIG} of {of} names code that would have to run (auto_map), and crossgraft runs none that a file names. Write a "
+            "function that builds the network, and give it as source: package.module:factory."
+        )
+    if not isinstance(said.get("architecture"), str):
+        kind = said.get("model_type")
+        hint = (
+            f"It is of transformers ({kind}), not of timm: write transformers:{of} instead."
+            if kind is not None
+            else "timm writes it there with timm.models.push_to_hf_hub or save_for_hf."
+        )
+        raise UsageError(f"{CONFIG} of {of} names no architecture of timm. {hint}")
+    return said
+
+
+def described(spec: ModelSpec, said: Mapping[str, object], *, of: str) -> ModelSpec:
+    """``spec`` with the architecture, arguments, preprocessing and licence that a description says; its own words win.
+
+    Raises:
+        UnknownNameError: timm has no such architecture, or an argument is not one that shapes a network.
+        UsageError: An argument would load weights.
+        DataError: A value is not what its key promises.
+    """
+    architecture = str(said["architecture"])
+    if not is_model(architecture):
+        raise UnknownNameError(f"architecture in {CONFIG} of {of}", architecture, list_models())
+    arguments, stated = _mapping(said, "model_args", of), _mapping(said, "pretrained_cfg", of)
+    refuse_other_arguments(arguments, where=f"{CONFIG} of {of}")
+    for name in ("num_classes", "global_pool"):
+        if name in said and said[name] is not None and name not in arguments:
+            arguments[name] = said[name]
+    licence = stated.get("license")
+    preprocessing = {key: stated[key] for key in PREPROCESSING_KEYS if stated.get(key) is not None}
+    if stated.get("crop_mode") in _POLICIES:
+        preprocessing.setdefault("resize_policy", _POLICIES[str(stated["crop_mode"])])
+    return replace(
+        spec,
+        source=architecture,
+        kwargs={**arguments, **spec.kwargs},
+        licence=spec.licence or (licence if isinstance(licence, str) else None),
+        preprocessing={**preprocessing, **spec.preprocessing},
+    )
+
+
+def _mapping(said: Mapping[str, object], key: str, of: str) -> dict[str, object]:
+    value = said.get(key) or {}
+    if not isinstance(value, dict):
+        raise DataError(f"{key} in {CONFIG} of {of} must be a mapping of names to values, found {type(value).__name__}.")
+    return {str(name): item for name, item in cast("dict[object, object]", value).items()}
