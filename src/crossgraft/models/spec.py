@@ -24,7 +24,7 @@ CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".ckpt", ".pth.tar
 TORCHVISION_PREFIX = "torchvision:"
 LIBRARIES_GROUP = "crossgraft.model_libraries"
 """Entry points of libraries of other packages, each by the word that stands before the names of its models."""
-OWN_LIBRARIES = ("timm", "torchvision", "hf-hub", "local-dir", "pypi")
+OWN_LIBRARIES = ("timm", "torchvision", "hf-hub", "local-dir", "pypi", "transformers")
 """The words of the libraries that come with this package."""
 _SPELLINGS = {"hf_hub": "hf-hub", "local_dir": "local-dir"}
 """How timm has written some of them, too."""

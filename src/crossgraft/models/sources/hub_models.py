@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -92,11 +92,11 @@ class HubLibrary(ModelLibrary):
         name = repository.id.removeprefix("timm/")
         if repository.revision is None and name != repository.id and name in list_pretrained(f"{name.partition('.')[0]}.*"):
             return replace(spec, source=name)  # timm knows all about its own
-        config = _file(repository, (CONFIG,), places)
+        config = file_of(repository, (CONFIG,), places)
         found = described(spec, read_description(config, of=repository.id), of=repository.id)
         if spec.weights == RANDOM or spec.has_checkpoint:
             return found
-        return replace(found, weights=str(_file(repository, WEIGHTS, places)))
+        return replace(found, weights=str(file_of(repository, WEIGHTS, places)))
 
     def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
         """Never: a repository is located first."""
@@ -119,8 +119,12 @@ def repository_of(source: str, *, form: str) -> Repository:
     return Repository(match["id"], match["revision"])
 
 
-def _file(repository: Repository, names: tuple[str, ...], places: Places) -> Path:
-    """The first of these files that is there."""
+def file_of(repository: Repository, names: Sequence[str], places: Places) -> Path:
+    """The first of these files that is there: in the cache of the hub, or downloaded with consent.
+
+    Raises:
+        MissingWeightsError: There is none.
+    """
     for name in names:
         if (cached := repository.cached(name)) is not None:
             return cached
