@@ -135,8 +135,8 @@ class TransformersLibrary(ModelLibrary):
             repository = repository_of(source, form=self.form)
         except UnknownNameError as error:
             raise MissingWeightsError(
-                f"{name} is no kind of network of transformers, no repository (ORG/NAME), and no folder with {CONFIG} (looked for "
-                f"in {', '.join(str(each.parent) for each in tried)}). Write {self.form}."
+                f"{name} is no kind of network of transformers, no repository (ORG/NAME), and no folder with {CONFIG} (looked "
+                f"for in {', '.join(str(each.parent) for each in tried)}). Write {self.form}."
             ) from error
         if places.weights_dir is not None and (folder := places.weights_dir / repository.folder_name).is_dir():
             return _Place(folder.name, folder, None, places)
@@ -148,8 +148,8 @@ class TransformersLibrary(ModelLibrary):
             return {}
         if file is None:
             raise MissingWeightsError(
-                f"{place.name} does not say how its images are prepared: it has no {PROCESSOR_FILES[0]}. Put the processor's file "
-                f"there. Or: {ADVICE}"
+                f"{place.name} does not say how its images are prepared: it has no {PROCESSOR_FILES[0]}. Put the processor's "
+                f"file there. Or: {ADVICE}"
             )
         try:
             channels = input_size(FAMILIES[kind], kwargs)[0]
@@ -214,7 +214,10 @@ class TransformersLibrary(ModelLibrary):
 
     def where_to_get(self, source: str) -> str:
         """By a name that stands for weights."""
-        return f"{source} is a kind of network. Name a repository or a folder of it: {self.form}; or give weights: random."
+        return (
+            f"{source} is a kind of network. Name a repository or a folder of it: {self.form} (a folder that is called like a kind: "
+            f"{self.name}:./{name_in_library(source)}); or give weights: random."
+        )
 
     def accept_input_size(
         self, module: nn.Module, preprocessing: Preprocessing, *, source: str, kwargs: Mapping[str, object]
@@ -247,8 +250,8 @@ def _described(said: Mapping[str, object], *, of: str) -> tuple[str, Mapping[str
         raise UnknownNameError(f"model_type in {CONFIG} of {of}", shortened(str(kind)), FAMILIES, hint=_OTHERS)
     if said.get("quantization_config") is not None:
         raise UsageError(
-            f"The weights of {of} are quantised (quantization_config), and crossgraft computes with the numbers that were trained. "
-            "Take the repository that it was made from."
+            f"The weights of {of} are quantised (quantization_config), and crossgraft computes with the numbers that were "
+            "trained. Take the repository that it was made from."
         )
     if not FAMILIES[kind].is_tower:
         return kind, said

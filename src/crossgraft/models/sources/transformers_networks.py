@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -83,8 +83,7 @@ POOLER = "add_pooling_layer"
 NUM_CLASSES = "num_classes"
 """The argument of crossgraft for a network with a head."""
 
-_ARGUMENTS = frozenset(
-    """
+_SHAPING = """
     num_channels image_size patch_size num_patches hidden_size hidden_sizes num_hidden_layers num_attention_heads
     intermediate_size mlp_ratio hidden_act layer_norm_eps hidden_dropout_prob attention_probs_dropout_prob attention_dropout
     drop_path_rate layerscale_value layer_scale_init_value qkv_bias query_bias key_bias value_bias proj_bias mlp_bias
@@ -93,8 +92,7 @@ _ARGUMENTS = frozenset(
     use_shared_relative_position_bias use_absolute_embeddings use_mean_pooling embed_dim depths num_heads window_size
     pretrained_window_sizes num_stages embedding_size layer_type downsample_in_first_stage downsample_in_bottleneck
     vision_use_head pooler_output_size pooler_act initializer_range initializer_factor
-    """.split()
-)
+"""
 """Names in a configuration that shape a network or its dropping; all others are names, labels and settings of training."""
 
 
@@ -109,7 +107,7 @@ def transformers() -> Any:
 
 def argument_names(family: Family) -> set[str]:
     """The arguments that a network of ``family`` takes here."""
-    named = set(_configuration_class(family)().to_dict()) & _ARGUMENTS
+    named = set(_configuration_class(family)().to_dict()) & set(_SHAPING.split())
     own = {NUM_CLASSES} if family.classifier is not None else set[str]()
     return named | own | ({POOLER} if family.has_optional_pooler else set())
 
@@ -223,6 +221,8 @@ class TransformersNetwork(nn.Module):
         self.model = model
         self.interpolates = False
         self.embed_dim = _width(model.config)
+        self._masks = hasattr(model.config, "mask_ratio")
+        self._side: int = getattr(model.config, "patch_size", 1)
         places = _prefix_tokens(model)
         self.num_prefix_tokens = sum(places.values())
         self._has_class_token = bool(places)
@@ -239,13 +239,23 @@ class TransformersNetwork(nn.Module):
 
     def run(self, images: Images) -> Any:
         """What the network of transformers gives."""
-        arguments = {"interpolate_pos_encoding": True} if self.interpolates else {}
-        if hasattr(self.model.config, "mask_ratio"):
-            side: Any = self.model.config.patch_size
+        arguments = self.arguments(images)
+        if not torch.is_inference_mode_enabled():
+            return self.model(**arguments)
+        with torch.inference_mode(False), torch.no_grad():  # it keeps positions, which training would refuse from that mode
+            return self.model(**arguments)
+
+    def arguments(self, images: Images) -> dict[str, Any]:
+        """What the network of transformers takes."""
+        found: dict[str, Any] = {"pixel_values": images}
+        if self.interpolates:
+            found["interpolate_pos_encoding"] = True
+        if self._masks:
+            side = self._side
             number = (images.shape[2] // side) * (images.shape[3] // side)
             order = torch.arange(number, device=images.device, dtype=images.dtype) / number
-            return self.model(images, noise=order.expand(len(images), number), **arguments)
-        return self.model(images, **arguments)
+            found["noise"] = order.expand(len(images), number)  # by which it sorts the tokens
+        return found
 
     def extra_repr(self) -> str:
         """What the layers do not show."""
@@ -272,16 +282,16 @@ class TransformersEncoder(TransformersNetwork):
 class TransformersPatchEncoder(TransformersEncoder):
     """One that takes rows of patches instead of images (SigLIP 2 of any aspect)."""
 
-    def run(self, images: Images) -> Any:
-        """What the network of transformers gives for the patches of the whole image."""
-        side: Any = self.model.config.patch_size
+    def arguments(self, images: Images) -> dict[str, Any]:
+        """The patches of the whole image."""
+        side = self._side
         batch, channels, height, width = images.shape
         rows, columns = height // side, width // side
         cells = images.reshape(batch, channels, rows, side, columns, side)
         patches = cells.permute(0, 2, 4, 3, 5, 1).reshape(batch, rows * columns, side * side * channels)
         mask = torch.ones(batch, rows * columns, dtype=torch.int32, device=images.device)
         shapes = torch.tensor([[rows, columns]]).expand(batch, 2)
-        return self.model(patches, pixel_attention_mask=mask, spatial_shapes=shapes)
+        return {"pixel_values": patches, "pixel_attention_mask": mask, "spatial_shapes": shapes}
 
 
 class TransformersClassifier(TransformersNetwork):
@@ -312,7 +322,8 @@ _PREFIX_TOKENS = ("cls_token", "class_embedding", "distillation_token")
 
 def _prefix_tokens(model: Any) -> dict[str, int]:
     """Name of each kind of tokens in front of the patches → how many."""
-    embeddings = getattr(model.base_model, "embeddings", None)
+    layers = cast("Iterable[tuple[str, nn.Module]]", model.named_modules())
+    embeddings = next((layer for name, layer in layers if name.rpartition(".")[2] == "embeddings"), None)
     found = {name: 1 for name in _PREFIX_TOKENS if isinstance(getattr(embeddings, name, None), Tensor)}
     registers = getattr(embeddings, "register_tokens", None)
     return found | ({"register_tokens": registers.shape[1]} if isinstance(registers, Tensor) else {})
