@@ -25,4 +25,7 @@ class ListOptions(Weights, KnownFilters):
 
     group: ClassVar[str] = "Model"
 
+    search: str | None = option(
+        "List every model with this text in its name or in what it was trained on, here or not.", default=None, is_common=True
+    )
     available: bool = option("List only models whose weights are on this machine.", default=False, is_common=True)

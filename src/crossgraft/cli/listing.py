@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Listed = Literal[
     "scores",
     "models",
+    "model-libraries",
     "sources",
     "results",
     "methods",
@@ -43,6 +44,7 @@ def rows_of(
     *,
     available: bool,
     weights_dir: str | Path | None,
+    search: str | None = None,
     only_model: str | None = None,
     only_target: str | None = None,
     only_from: str | None = None,
@@ -53,6 +55,7 @@ def rows_of(
         kind: What to list.
         available: Only models whose weights are on this machine.
         weights_dir: Where weights of models are looked for too.
+        search: Text in the names of models, or in what they were trained on.
         only_model: Text in the names of the models of known results.
         only_target: Text in the names of their targets.
         only_from: Text in the name of the publication or command.
@@ -64,16 +67,17 @@ def rows_of(
     named = next((flag for flag, text in filters.items() if text is not None), None)
     if kind != "results" and named is not None:
         raise UsageError(f"{named} is for known results: crossgraft list results {named} TEXT.")
-    about_models = {"--available": available, "--weights-dir": weights_dir is not None}
+    about_models = {"--available": available, "--weights-dir": weights_dir is not None, "--search": search is not None}
     surplus = next((flag for flag, is_said in about_models.items() if is_said), None)
     if kind != "models" and surplus is not None:
         raise UsageError(f"{surplus} is for models: crossgraft list models {surplus}. Leave it out here.")
     rows: Mapping[str, Callable[[], Rows]] = {
         "scores": _scores,
-        "models": lambda: _models(available, weights_dir),
+        "models": lambda: _models(available, weights_dir, search),
         "sources": _sources,
         "results": lambda: _results(only_model, only_target, only_from),
         "heads": _heads,
+        "model-libraries": _libraries,
         "samplers": _samplers,
         "confounders": _confounders,
     }
@@ -130,14 +134,30 @@ def _scores() -> Rows:
     ]
 
 
-def _models(available: bool, weights_dir: str | Path | None) -> Rows:
+def _models(available: bool, weights_dir: str | Path | None, search: str | None) -> Rows:
     from crossgraft.models import list_available_models
 
-    rows = list_available_models(weights_dir=weights_dir)
+    rows = list_available_models(weights_dir=weights_dir, search=search)
     return [
-        {"model": row.name, "family": row.family, "available": "yes" if row.available else "no", "weights": row.where}
+        {
+            "model": row.name,
+            "family": row.family,
+            "parameters": "" if row.num_parameters is None else f"{row.num_parameters / 1e6:.1f} M",
+            "licence": row.licence or "",
+            "available": "yes" if row.available else "no",
+            "weights": row.where,
+        }
         for row in rows
         if row.available or not available
+    ]
+
+
+def _libraries() -> Rows:
+    from crossgraft.models.sources.libraries import LIBRARIES
+
+    return [
+        {"library": name, "title": library.title, "type": library.form, "from": LIBRARIES.origin(name)}
+        for name, library in LIBRARIES
     ]
 
 

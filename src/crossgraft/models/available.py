@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
-
-from safetensors import safe_open
 
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.models.files_by_name import checkpoint_files, checkpoint_stem, source_in_name, why_no_architecture
-from crossgraft.models.sources.libraries import library_of
+from crossgraft.models.published_names import published_names
+from crossgraft.models.sources.libraries import LIBRARIES, library_of
+from crossgraft.models.sources.library import AvailableModel, count_parameters_of_file
 from crossgraft.models.sources.local_checkpoint import read_header
-from crossgraft.models.sources.pretrained_files import cached_timm_names, find_pretrained, pretrained_config
-from crossgraft.models.sources.torchvision_models import find_torchvision_weights, torchvision_names, weights_of
-from crossgraft.models.spec import TORCHVISION_PREFIX, family_of
-from crossgraft.options.models import DEFAULT_ZOO
+from crossgraft.models.spec import family_of
 from crossgraft.plain_types import AllowedCode
 from crossgraft.progress import Reporter
 
@@ -79,80 +75,38 @@ def one_model(options: OneModel, reporter: Reporter, *, command: str = "fewshot"
     return specs[0]
 
 
-_NOT_PARAMETERS = ("running_mean", "running_var", "num_batches_tracked")
-
-
-@dataclass(frozen=True)
-class AvailableModel:
-    """One row of ``crossgraft list models``.
-
-    Attributes:
-        name: Name to write after ``--models``.
-        family: That the name suggests.
-        num_parameters: Counted from the file's header; None when that needs more than a look.
-        available: Whether it can be loaded now, without network.
-        where: The file, or what to do to get it.
-    """
-
-    name: str
-    family: str
-    num_parameters: int | None
-    available: bool
-    where: str
-
-
-def list_available_models(weights_dir: str | Path | None = None) -> list[AvailableModel]:
-    """The default zoo, cached weights of timm and torchvision, the checkpoints of ``weights_dir``; available first.
+def list_available_models(weights_dir: str | Path | None = None, *, search: str | None = None) -> list[AvailableModel]:
+    """What a ranking without names would take, further weights on this machine, and checkpoints; available first.
 
     Reads file headers only; about 10 ms per file.
+
+    Args:
+        weights_dir: Folder of checkpoints.
+        search: Text in a name, or in what a well-known network was trained on: then every network that has it there.
     """
     folder = Path(weights_dir) if weights_dir is not None else None
-    cached = [name for name in cached_timm_names() if library_of(name).knows(name)]
-    default_weights = {f"{name}.{pretrained_config(name).get('tag')}" for name in DEFAULT_ZOO}
-    names = [*DEFAULT_ZOO, *(name for name in cached if name not in default_weights)]
-    rows = [_timm_row(name, folder) for name in names]
-    rows += (torchvision_rows := _torchvision_rows(folder))
+    rows = [row for _, library in LIBRARIES for row in library.available(folder, search)]
+    if search is not None:
+        known = [each for each in published_names().values() if search.lower() in f"{each.name} {each.trained_on}".lower()]
+        rows += [
+            replace(library_of(each.source).row(each.source, folder), name=each.name, licence=each.licence) for each in known
+        ]
     if folder is not None:
-        named = {*names, *(Path(row.where).stem for row in torchvision_rows)}
-        rows += [_checkpoint_row(path) for path in checkpoint_files(folder) if checkpoint_stem(path) not in named]
+        named = {name for row in rows for name in (row.name, Path(row.where).stem)}
+        files = [path for path in checkpoint_files(folder) if search is None or search.lower() in path.name.lower()]
+        rows += [_checkpoint_row(path) for path in files if checkpoint_stem(path) not in named]
     return sorted(rows, key=lambda row: not row.available)
-
-
-def _torchvision_rows(weights_dir: Path | None) -> list[AvailableModel]:
-    """Only what is here: torchvision's names are no part of the default zoo."""
-    rows: list[AvailableModel] = []
-    for architecture in torchvision_names():
-        for weights in weights_of(architecture):
-            path = find_torchvision_weights(architecture, weights, weights_dir)
-            if path is not None:
-                name = f"{TORCHVISION_PREFIX}{architecture}.{weights.name}"
-                rows.append(AvailableModel(name, family_of(name), weights.meta["num_params"], True, str(path)))
-    return rows
-
-
-def _timm_row(name: str, weights_dir: Path | None) -> AvailableModel:
-    path = find_pretrained(name, weights_dir)
-    if path is None:
-        repository = pretrained_config(name).get("hf_hub_id")
-        return AvailableModel(name, family_of(name), None, False, f"huggingface.co/{repository} (--allow-download)")
-    return AvailableModel(name, family_of(name), _count_parameters(path), True, str(path))
 
 
 def _checkpoint_row(path: Path) -> AvailableModel:
     reason = why_no_architecture(path)
-    architecture = read_header(path).architecture or source_in_name(path)
+    header = read_header(path)
+    architecture = header.architecture or source_in_name(path)
     return AvailableModel(
         path.name,
         family_of(architecture or checkpoint_stem(path)),
-        _count_parameters(path),
+        count_parameters_of_file(path),
         reason is None,
         str(path) if reason is None else f"{reason}: needs a zoo file",
+        header.licence,
     )
-
-
-def _count_parameters(path: Path) -> int | None:
-    if path.suffix != ".safetensors":
-        return None
-    with safe_open(path, framework="np") as file:
-        names = [name for name in file.keys() if not name.endswith(_NOT_PARAMETERS)]  # noqa: SIM118 - not a mapping
-        return sum(math.prod(file.get_slice(name).get_shape()) for name in names)

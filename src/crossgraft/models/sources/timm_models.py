@@ -9,15 +9,16 @@ from typing import Any, ClassVar, cast
 
 import timm
 import torchvision
+from timm.layers.mlp import GluMlp, Mlp, SwiGLU, SwiGLUPacked
 from timm.models import is_model, list_models, list_pretrained
 from torch import Tensor, nn
 from torchvision.models import list_models as list_torchvision_models
 
 from crossgraft.errors import UnknownNameError, UsageError, nearest_names
 from crossgraft.models.building_limits import building_limits
-from crossgraft.models.sources.library import ModelLibrary
+from crossgraft.models.sources.library import AvailableModel, ModelLibrary
 from crossgraft.models.sources.local_checkpoint import check_fit, infer_num_classes, read_state_dict
-from crossgraft.models.sources.pretrained_files import find_pretrained, pretrained_config, require_pretrained
+from crossgraft.models.sources.pretrained_files import cached_timm_names, find_pretrained, pretrained_config, require_pretrained
 from crossgraft.models.spec import TORCHVISION_PREFIX
 from crossgraft.options.models import DEFAULT_ZOO
 from crossgraft.progress import Reporter
@@ -25,6 +26,13 @@ from crossgraft.types import Preprocessing
 
 # What timm's interpolation of relative positions makes torch say; the result is right.
 _NOTHING_TO_DO = (r"torch\.searchsorted", "Using a non-tuple sequence for multidimensional indexing")
+
+
+_HINT = "`crossgraft list models --search TEXT` lists every name that has a text in it."
+_REPOSITORY = (
+    "It looks like a repository of the Hugging Face hub: write hf-hub:{0} for a network of timm. `crossgraft list "
+    "model-libraries` lists all forms."
+)
 
 
 class TimmLibrary(ModelLibrary):
@@ -50,11 +58,27 @@ class TimmLibrary(ModelLibrary):
                 "model",
                 source,
                 list_models(),
-                hint="`crossgraft list models` shows a start; timm has many more names.",
+                hint=_HINT if "/" not in source else _REPOSITORY.format(source),
                 meant=f"{TORCHVISION_PREFIX}{source}" if in_torchvision else f"{stem}.safetensors" if is_file else None,
             )
         if tag and source not in (known := list_pretrained(f"{architecture}.*")):
             raise UnknownNameError("pretrained model", source, known)
+
+    def names(self) -> list[str]:
+        """All with published weights, as ``architecture.tag``."""
+        return list_pretrained()
+
+    def available(self, weights_dir: Path | None, search: str | None) -> list[AvailableModel]:
+        """Without a search, the default zoo and what is in the cache of the hub."""
+        if search is not None:
+            return super().available(weights_dir, search)
+        default_weights = {f"{name}.{pretrained_config(name).get('tag')}" for name in self.offers}
+        cached = [name for name in cached_timm_names() if self.knows(name) and name not in default_weights]
+        return [self.row(name, weights_dir) for name in (*self.offers, *cached)]
+
+    def where_to_get(self, source: str) -> str:
+        """On the hub."""
+        return f"huggingface.co/{pretrained_config(source).get('hf_hub_id')} (--allow-download)"
 
     def describe(self, source: str, kwargs: Mapping[str, object]) -> dict[str, object]:
         """The arguments ``img_size`` and ``in_chans`` of an architecture change the input that timm states."""
@@ -66,7 +90,7 @@ class TimmLibrary(ModelLibrary):
 
     def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
         """The architecture without its tag's weights."""
-        return timm.create_model(source, **cast("dict[str, Any]", kwargs))
+        return timm.create_model(source, **with_layers(kwargs))
 
     def build_pretrained(self, source: str, kwargs: Mapping[str, object], file: Path) -> nn.Module:
         """The network with the published weights; timm adapts them to other classes or channels."""
@@ -122,7 +146,24 @@ def with_published_weights(source: str, kwargs: Mapping[str, object], state: Map
     """Timm's network with weights as timm publishes them: it adapts them to other classes or channels."""
     overlay = {"state_dict": dict(state)}
     with building_limits(source):
-        arguments = cast("dict[str, Any]", kwargs)
+        arguments = with_layers(kwargs)
         module = timm.create_model(source, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
     cast("dict[str, object]", module.pretrained_cfg).pop("state_dict", None)  # a second copy of all weights
     return module
+
+
+_MLP_LAYERS = {"Mlp": Mlp, "GluMlp": GluMlp, "SwiGLU": SwiGLU, "SwiGLUPacked": SwiGLUPacked}
+
+
+def with_layers(kwargs: Mapping[str, object]) -> dict[str, Any]:
+    """Arguments with the class of an MLP that a file can only name; of activations and norms timm takes the names.
+
+    Raises:
+        UnknownNameError: timm has no such MLP.
+    """
+    name = kwargs.get("mlp_layer")
+    if not isinstance(name, str):
+        return dict(kwargs)
+    if name not in _MLP_LAYERS:
+        raise UnknownNameError("mlp_layer", name, _MLP_LAYERS)
+    return {**kwargs, "mlp_layer": _MLP_LAYERS[name]}

@@ -9,6 +9,7 @@ import math
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -21,7 +22,7 @@ from torchvision.models.maxvit import MaxVit
 from torchvision.models.vision_transformer import VisionTransformer, interpolate_embeddings
 
 from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
-from crossgraft.models.sources.library import ModelLibrary
+from crossgraft.models.sources.library import AvailableModel, ModelLibrary
 from crossgraft.models.sources.local_checkpoint import known_prefixes_removed
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
@@ -177,6 +178,25 @@ class TorchvisionLibrary(ModelLibrary):
         tags = [weights.name for weights in weights_of(architecture)]
         if tag and tag not in tags:
             raise UnknownNameError(f"weights of {TORCHVISION_PREFIX}{architecture}", tag, tags)
+
+    def available(self, weights_dir: Path | None, search: str | None) -> list[AvailableModel]:
+        """All published weights; without a search those alone that are here, since none is offered."""
+        published = [(name, weights) for name in torchvision_names() for weights in weights_of(name)]
+        rows = [self.row(f"{TORCHVISION_PREFIX}{name}.{weights.name}", weights_dir) for name, weights in published]
+        if search is None:
+            return [row for row in rows if row.available]
+        return [row for row in rows if search.lower() in row.name.lower()]
+
+    def row(self, source: str, weights_dir: Path | None) -> AvailableModel:
+        """With the parameters that torchvision states."""
+        weights = find_weights_entry(source)
+        stated = None if weights is None else weights.meta["num_params"]
+        return replace(super().row(source, weights_dir), num_parameters=stated)
+
+    def where_to_get(self, source: str) -> str:
+        """On PyTorch's server."""
+        weights = find_weights_entry(source)
+        return "no weights are published" if weights is None else f"{weights.url} (--allow-download)"
 
     def describe(self, source: str, kwargs: Mapping[str, object]) -> dict[str, object]:
         """From the evaluation transforms of the weights; those of the default weights for other checkpoints."""

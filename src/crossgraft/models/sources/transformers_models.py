@@ -20,8 +20,8 @@ from crossgraft.models.building_limits import building_limits, refuse_large_numb
 from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_loading_arguments
 from crossgraft.models.sources.hub_description import CONFIG, read_json
-from crossgraft.models.sources.hub_models import Repository, file_of, repository_of
-from crossgraft.models.sources.library import ModelLibrary, Places
+from crossgraft.models.sources.hub_models import Repository, file_of, repositories_in_cache, repository_of, row_in_cache
+from crossgraft.models.sources.library import AvailableModel, ModelLibrary, Places
 from crossgraft.models.sources.local_checkpoint import read_state_dict
 from crossgraft.models.sources.transformers_images import ADVICE, PROCESSOR_FILES, preprocessing_of
 from crossgraft.models.sources.transformers_networks import (
@@ -41,6 +41,7 @@ from crossgraft.paths import shortened
 from crossgraft.types import Preprocessing
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_NEEDS = f"{CONFIG}, {PROCESSOR_FILES[0]} and {_WEIGHTS[0]} (or {_WEIGHTS[1]})"
 _SHARDS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _HEAD = "ForImageClassification"
 _OWN_PREFIX = "model."  # of the network inside ``TransformersNetwork``
@@ -96,8 +97,16 @@ class TransformersLibrary(ModelLibrary):
         return bool(name_in_library(source))
 
     def names(self) -> list[str]:
-        """Every kind of network, for messages."""
-        return [f"{self.name}:{kind}" for kind in FAMILIES]
+        """Those in the cache of the hub."""
+        return [f"{self.name}:{each.id}" for each in repositories_in_cache() if _is_of_a_kind(each)]
+
+    def available(self, weights_dir: Path | None, search: str | None) -> list[AvailableModel]:
+        """Repositories in the cache, whose weights may or may not be there."""
+        return [self.row(name, weights_dir) for name in self.names() if search is None or search.lower() in name.lower()]
+
+    def row(self, source: str, weights_dir: Path | None) -> AvailableModel:
+        """By the files in the cache."""
+        return row_in_cache(source, repository_of(source, form=self.form), _WEIGHTS)
 
     def check(self, source: str) -> None:
         """Whether it is a kind of network; folders and repositories have been looked up before."""
@@ -140,7 +149,7 @@ class TransformersLibrary(ModelLibrary):
             ) from error
         if places.weights_dir is not None and (folder := places.weights_dir / repository.folder_name).is_dir():
             return _Place(folder.name, folder, None, places)
-        return _Place(repository.id, None, repository, places)
+        return _Place(repository.id, None, replace(repository, needs=_NEEDS), places)
 
     def _preprocessing(self, spec: ModelSpec, place: _Place, kind: str, kwargs: Mapping[str, object]) -> dict[str, object]:
         file = place.find(PROCESSOR_FILES)
@@ -215,8 +224,8 @@ class TransformersLibrary(ModelLibrary):
     def where_to_get(self, source: str) -> str:
         """By a name that stands for weights."""
         return (
-            f"{source} is a kind of network. Name a repository or a folder of it: {self.form} (a folder that is called like a kind: "
-            f"{self.name}:./{name_in_library(source)}); or give weights: random."
+            f"{source} is a kind of network. Name a repository or a folder of it: {self.form} (a folder that is called like a "
+            f"kind: {self.name}:./{name_in_library(source)}); or give weights: random."
         )
 
     def accept_input_size(
@@ -233,6 +242,14 @@ def _family(source: str) -> Family:
     if kind not in FAMILIES:
         raise UnknownNameError("kind of network of transformers", kind, FAMILIES)
     return FAMILIES[kind]
+
+
+def _is_of_a_kind(repository: Repository) -> bool:
+    config = repository.cached(CONFIG)
+    try:
+        return config is not None and bool(_described(read_json(config, of=repository.id), of=repository.id))
+    except (DataError, UsageError):
+        return False
 
 
 def _described(said: Mapping[str, object], *, of: str) -> tuple[str, Mapping[str, object]]:

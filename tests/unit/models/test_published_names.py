@@ -1,0 +1,59 @@
+"""The table of names: each leads to a form that can be read, and arguments of the card make the network that it describes."""
+
+import pytest
+import timm
+import torch
+
+from crossgraft.models import ModelSpec, list_available_models, read_zoo
+from crossgraft.models.published_names import published_names, terms_in_words
+from crossgraft.models.sources.architecture_arguments import refuse_other_arguments
+from crossgraft.models.sources.libraries import LIBRARIES, library_of
+from crossgraft.models.sources.timm_models import with_layers
+from crossgraft.models.spec import library_name
+
+ON_THE_CARD = {"uni": ("vit_large_patch16_224", 303), "uni2": ("vit_giant_patch14_224", 681)}
+"""Architecture and millions of parameters without a head, as published."""
+
+
+@pytest.mark.parametrize("known", published_names().values(), ids=lambda known: known.name)
+def test_each_name_leads_to_a_network_that_its_library_knows(known):
+    assert library_name(known.source) in LIBRARIES.names()
+    assert library_of(known.source).knows(known.source)
+    assert known.commercial in ("yes", "no", "on its terms") and known.licence
+    refuse_other_arguments(known.arguments, where=known.name)
+    if library_name(known.source) == "timm":
+        library_of(known.source).check(known.source)
+
+
+@pytest.mark.parametrize("name", ON_THE_CARD)
+def test_arguments_make_the_network_of_the_card(name):
+    architecture, millions = ON_THE_CARD[name]
+    arguments = {"num_classes": 0, **published_names()[name].arguments}
+    with torch.device("meta"):
+        network = timm.create_model(architecture, **with_layers(arguments))
+    assert sum(parameter.numel() for parameter in network.parameters()) // 10**6 == millions
+
+
+def test_a_name_is_read_as_what_it_stands_for():
+    (spec,) = read_zoo(["dinov3-small"])
+    assert (spec.name, spec.source, spec.licence) == ("dinov3-small", "vit_small_patch16_dinov3.lvd1689m", "dinov3-license")
+
+
+def test_terms_are_known_before_anything_is_fetched():
+    words = terms_in_words("hf-hub:MahmoodLab/UNI2-h") or ""
+    assert "no commercial use" in words and "accepted" in words
+    assert terms_in_words("resnet18") is None
+
+
+def test_a_search_looks_into_every_library():
+    names = {row.name: row for row in list_available_models(search="patholog")}
+    assert {"uni", "virchow2"} <= names.keys() and not any(row.available for row in names.values())
+    found = [row.name for row in list_available_models(search="RESNET18")]
+    assert "resnet18.a1_in1k" in found and "torchvision:resnet18.IMAGENET1K_V1" in found
+
+
+def test_a_repository_without_the_word_of_its_library():
+    from crossgraft.errors import UnknownNameError
+
+    with pytest.raises(UnknownNameError, match="hf-hub:ward/lesions"):
+        read_zoo([ModelSpec(name="x", source="ward/lesions")])
