@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.errors import CrossgraftError, DataError, UnknownNameError, UsageError
 from crossgraft.models.sources.transformers_networks import transformers
 from crossgraft.types import shown_value
 
@@ -51,6 +51,8 @@ def preprocessing_of(said: Mapping[str, object], *, channels: int, of: str) -> d
     try:
         geometry = _geometry(processor, of)
         return {**geometry, "input_size": [channels, *cast("list[int]", geometry["input_size"])], **_colours(processor)}
+    except CrossgraftError:
+        raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         raise DataError(f"{PROCESSOR_FILES[0]} of {of} holds a value that has no meaning: {error}. {ADVICE}") from error
 
