@@ -120,6 +120,31 @@ def mitigations_page() -> str:
     return "\n".join([NOTE, "# Mitigations", "", text, "", head, *rows, ""])
 
 
+def published_models_page() -> str:
+    """Networks by the names that people use."""
+    from crossgraft.models.published_names import PublishedName, published_names
+
+    def cells(each: PublishedName) -> list[str]:
+        return [
+            f"`{each.name}`",
+            f"`{each.source}`",
+            each.trained_on,
+            each.licence,
+            "yes" if each.gated else "no",
+            each.commercial,
+        ]
+
+    rows = [f"| {' | '.join(cells(each))} |" for each in published_names().values()]
+    text = (
+        "What `--models` takes as a name of its own, and what it stands for. Licences are those of the model cards of 2026; the "
+        "card decides. *Gate*: its terms have to be accepted on the hub before it can be downloaded. The names were checked "
+        "against timm, and those on the hub against the arguments that their cards give; only the three `efficientnet-lite` were "
+        "tried with their weights (scikit-image's coffee is an espresso, its cat a cat), since the others need a network."
+    )
+    head = "| name | stands for | trained on | licence | gate | commercial use |\n|---|---|---|---|---|---|"
+    return "\n".join([NOTE, "# Published networks by name", "", text, "", head, *rows, ""])
+
+
 def _linked(title: str, card: str) -> str:
     """The title, with a link to its card where there is one."""
     return f"[{title}](../{card})" if (FOLDER.parent / card).is_file() else title
@@ -165,6 +190,7 @@ def pages() -> Mapping[str, str]:
         "few-shot.md": fewshot_page(),
         "confounders.md": confounders_page(),
         "mitigations.md": mitigations_page(),
+        "published_models.md": published_models_page(),
         "commands.md": commands_page(),
         "../results/published-tables.md": published_page(),
     }

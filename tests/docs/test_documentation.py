@@ -54,7 +54,7 @@ IN_LITTLE_TIME = {
 PUBLISHED = "published-tables"
 """Written by docs/generate.py, which evaluates each of its tables when its freshness is tested."""
 
-OFFLINE = "which-models-can-i-use-offline"
+OFFLINE = "which-models-can-i-use"
 """The page of what is found without a zoo: all that there is, which is less in a folder of its own."""
 
 
