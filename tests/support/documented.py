@@ -201,6 +201,9 @@ def few_weights(folder, weights_folder):
     folder.mkdir()
     for name in ("resnet18", "mobilenetv2_035.imagenet_backbone", "mobilenetv2_100.inat_bird", "my_net"):
         (folder / f"{name}.safetensors").hardlink_to(weights_folder / f"{name}.safetensors")
+    from support.transformers_folders import write_folder
+
+    write_folder(folder / "microsoft--rad-dino", "Dinov2Model")
 
 
 def torchvision_weights(folder):

@@ -444,8 +444,11 @@ def test_colours_are_the_processors(kind):
 def test_older_files_mean_what_they_meant():
     said = {"feature_extractor_type": "ViTFeatureExtractor", "size": 32, "image_mean": [0.5], "image_std": [0.5], "resample": 2}
     assert preprocessing_of(said, channels=3, of="x") | {"mean": 0, "std": 0} == {
-        "interpolation": "bilinear", "input_size": [3, 32, 32], "resize_policy": "squash",
-        "mean": 0, "std": 0,
+        "interpolation": "bilinear",
+        "input_size": [3, 32, 32],
+        "resize_policy": "squash",
+        "mean": 0,
+        "std": 0,
     }
     said = {"feature_extractor_type": "CLIPFeatureExtractor", "size": 40, "crop_size": 32, "do_center_crop": True, "resample": 3}
     found = preprocessing_of(said | {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}, channels=3, of="x")

@@ -264,7 +264,7 @@ def _described(said: Mapping[str, object], *, of: str) -> tuple[str, Mapping[str
     if "architecture" in said:
         raise UsageError(f"{CONFIG} of {of} is of timm ({said['architecture']}). Write hf-hub:ORG/NAME or local-dir:FOLDER.")
     if not isinstance(kind, str) or kind not in FAMILIES:
-        raise UnknownNameError(f"model_type in {CONFIG} of {of}", shortened(str(kind)), FAMILIES, hint=_OTHERS)
+        raise UnknownNameError(f"model_type in {CONFIG} of {of}", shortened(str(kind)), [], hint=_OTHERS)
     if said.get("quantization_config") is not None:
         raise UsageError(
             f"The weights of {of} are quantised (quantization_config), and crossgraft computes with the numbers that were "
@@ -281,7 +281,10 @@ def _described(said: Mapping[str, object], *, of: str) -> tuple[str, Mapping[str
     return kind, tower
 
 
-_OTHERS = "For another one, write a function that builds it, and give it as source: package.module:factory."
+_OTHERS = (
+    f"Known: {', '.join(FAMILIES)}. For another one, write a function that builds it, and give it as source: "
+    "package.module:factory."
+)
 
 
 def _arguments(kind: str, said: Mapping[str, object], *, of: str) -> dict[str, object]:
