@@ -58,6 +58,13 @@ MUTATIONS = {
         ("models/layers.py", "isinstance(layer, CONTAINERS) or _is_stage(layer)", "isinstance(layer, CONTAINERS)"),
         ("geometry/attention_map.py", "q.shape[-1] ** -0.5 if scale is None else scale", "1.0"),
     ],
+    "unit/models/test_open_clip_models.py": [
+        ("models/sources/clip_checkpoints.py", '("ln_1.", "norm1.")', '("ln_1.", "norm2.")'),
+        ("models/sources/clip_checkpoints.py", "tensor.T.contiguous()", "tensor"),
+        ("models/sources/open_clip_models.py", '_QUICK if model.get("quick_gelu") else _CLIP', "_CLIP"),
+        ("models/sources/open_clip_models.py", "width // head_width", "1"),
+        ("models/sources/open_clip_models.py", "prefix = _TRUNK", "prefix = None"),
+    ],
     "unit/models/test_multiply_adds.py": [
         ("models/multiply_adds.py", "counter.get_total_flops() // 2", "counter.get_total_flops()"),
         ("models/multiply_adds.py", "torch.random.fork_rng(devices=[]), ", ""),

@@ -547,6 +547,17 @@ def transformers_of_other_sizes(folder, _):
     return _chest(folder, num_hidden_layers=3)
 
 
+def open_clip_tag(folder, _):
+    return "rank", "images", "--models", "open_clip:ViT-B-32/opneai"
+
+
+def open_clip_of_another_form(folder, _):
+    (folder / "clip").mkdir()
+    tower = {"layers": 2, "width": 32, "attentional_pool": True}
+    (folder / "clip" / "open_clip_config.json").write_text(json.dumps({"model_cfg": {"embed_dim": 8, "vision_cfg": tower}}))
+    return "rank", "images", "--models", "open_clip:./clip"
+
+
 def transformers_not_here(folder, monkeypatch):
     from huggingface_hub import constants
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from crossgraft.models.sources.hub_models import HubLibrary
 from crossgraft.models.sources.library import ModelLibrary
 from crossgraft.models.sources.local_folder import LocalFolderLibrary
+from crossgraft.models.sources.open_clip_models import OpenClipLibrary
 from crossgraft.models.sources.timm_models import TimmLibrary
 from crossgraft.models.sources.torchvision_models import TorchvisionLibrary
 from crossgraft.models.sources.transformers_models import TransformersLibrary
@@ -24,6 +25,7 @@ for _library in (
     LocalFolderLibrary(),
     PackageIndexLibrary(),
     TransformersLibrary(),
+    OpenClipLibrary(),
 ):
     LIBRARIES.add(_library.name, _library)
 

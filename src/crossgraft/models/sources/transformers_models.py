@@ -8,7 +8,7 @@ no hub. Images are prepared by crossgraft as the processor's file says.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -19,8 +19,9 @@ from crossgraft.errors import DataError, MissingWeightsError, UnknownNameError, 
 from crossgraft.models.building_limits import building_limits, refuse_large_numbers
 from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_loading_arguments
+from crossgraft.models.sources.described_places import DescribedPlace, find_place
 from crossgraft.models.sources.hub_description import CONFIG, read_json
-from crossgraft.models.sources.hub_models import Repository, file_of, repositories_in_cache, repository_of, row_in_cache
+from crossgraft.models.sources.hub_models import Repository, repositories_in_cache, repository_of, row_in_cache
 from crossgraft.models.sources.library import AvailableModel, ModelLibrary, Places
 from crossgraft.models.sources.local_checkpoint import read_state_dict
 from crossgraft.models.sources.transformers_images import ADVICE, PROCESSOR_FILES, preprocessing_of
@@ -42,7 +43,6 @@ from crossgraft.types import Preprocessing
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _NEEDS = f"{CONFIG}, {PROCESSOR_FILES[0]} and {_WEIGHTS[0]} (or {_WEIGHTS[1]})"
-_SHARDS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _HEAD = "ForImageClassification"
 _OWN_PREFIX = "model."  # of the network inside ``TransformersNetwork``
 _POOLER_KEY = "pooler."
@@ -51,38 +51,6 @@ _TRAINING_STATE = ("position_ids", "relative_position_index")
 _LISTED = 8
 _MOST_ITEMS = 64
 _STATED = ("input_size", "mean", "std")
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A folder, or a repository of the hub."""
-
-    name: str
-    folder: Path | None
-    repository: Repository | None
-    places: Places
-
-    def file(self, names: Sequence[str]) -> Path:
-        """The first of these files.
-
-        Raises:
-            MissingWeightsError: There is none.
-        """
-        if self.repository is not None:
-            return file_of(self.repository, names, self.places)
-        found = self.find(names)
-        if found is None:
-            raise MissingWeightsError(f"{self.name} has none of {', '.join(names)}. Put one there, or give weights: random.")
-        return found
-
-    def find(self, names: Sequence[str]) -> Path | None:
-        """The first of these files, if there is one."""
-        if self.folder is not None:
-            return next((path for name in names if (path := self.folder / name).is_file()), None)
-        try:
-            return self.file(names)
-        except MissingWeightsError:
-            return None
 
 
 class TransformersLibrary(ModelLibrary):
@@ -116,7 +84,7 @@ class TransformersLibrary(ModelLibrary):
         """The network that ``config.json`` of a folder or repository describes, and the file of its weights."""
         if name_in_library(spec.source) in FAMILIES:
             return spec
-        place = self._place(spec.source, places)
+        place = find_place(spec.source, places, description=CONFIG, form=self.form, needs=_NEEDS)
         said = read_json(place.file((CONFIG,)), of=place.name)
         kind, said = _described(said, of=place.name)
         kwargs = {**_arguments(kind, said, of=place.name), **spec.kwargs}
@@ -130,28 +98,12 @@ class TransformersLibrary(ModelLibrary):
             places.reporter.say(f"{spec.name}: its features are {FAMILIES[kind].features}.")
         if spec.weights == RANDOM or spec.has_checkpoint:
             return found
-        file = _weights(place)
-        return replace(found, weights=str(file.resolve()), kwargs=_with_pooler(FAMILIES[kind], kwargs, lambda: _keys(file)))
+        file = place.weights(_WEIGHTS)
+        return replace(found, weights=str(file), kwargs=_with_pooler(FAMILIES[kind], kwargs, lambda: _keys(file)))
 
-    def _place(self, source: str, places: Places) -> _Place:
-        name = name_in_library(source)
-        path = Path(name).expanduser()
-        tried = [path] if path.is_absolute() else [folder / path for folder in places.folders]
-        folder = next((each for each in tried if (each / CONFIG).is_file()), None)
-        if folder is not None:
-            return _Place(folder.name, folder, None, places)
-        try:
-            repository = repository_of(source, form=self.form)
-        except UnknownNameError as error:
-            raise MissingWeightsError(
-                f"{name} is no kind of network of transformers, no repository (ORG/NAME), and no folder with {CONFIG} (looked "
-                f"for in {', '.join(str(each.parent) for each in tried)}). Write {self.form}."
-            ) from error
-        if places.weights_dir is not None and (folder := places.weights_dir / repository.folder_name).is_dir():
-            return _Place(folder.name, folder, None, places)
-        return _Place(repository.id, None, replace(repository, needs=_NEEDS), places)
-
-    def _preprocessing(self, spec: ModelSpec, place: _Place, kind: str, kwargs: Mapping[str, object]) -> dict[str, object]:
+    def _preprocessing(
+        self, spec: ModelSpec, place: DescribedPlace, kind: str, kwargs: Mapping[str, object]
+    ) -> dict[str, object]:
         file = place.find(PROCESSOR_FILES)
         if all(spec.preprocessing.get(key) is not None for key in _STATED):
             return {}
@@ -316,16 +268,6 @@ def _refuse_nested(key: str, value: object, *, where: str) -> None:
     items = list(items)
     if len(items) > _MOST_ITEMS or not all(item is None or isinstance(item, str | int | float) for item in items):
         raise UsageError(f"{key} in {where} is no number, word or short list of them. Correct it.")
-
-
-def _weights(place: _Place) -> Path:
-    found = place.find(_WEIGHTS)
-    if found is None and place.folder is not None and (index := place.find(_SHARDS)) is not None:
-        raise UsageError(
-            f"The weights of {place.name} lie in several files ({index.name}), and crossgraft reads one. Save them in one: "
-            "model.save_pretrained(FOLDER, max_shard_size='1TB')."
-        )
-    return found or place.file(_WEIGHTS)
 
 
 def _keys(file: Path) -> list[str]:
