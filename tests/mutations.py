@@ -43,6 +43,28 @@ MUTATIONS = {
         ("data/class_shares.py", "np.abs(numbers / total - shares) > NEAR_ENOUGH", "np.abs(numbers / total - shares) > 1"),
         ("data/class_shares.py", "is_empty(group) or not here.min()", "not here.min()"),
     ],
+    "unit/models/test_transformers_models.py": [
+        (
+            "models/sources/transformers_networks.py",
+            "tokens[:, 0] if self._has_class_token",
+            "tokens[:, 1] if self._has_class_token",
+        ),
+        ("models/sources/transformers_networks.py", "configuration.mask_ratio = 0.0", "pass"),
+        ("models/sources/transformers_images.py", "_LARGEST_VALUE * (float", "256 * (float"),
+        ("models/sources/transformers_images.py", "shortest >= _SQUASHED_FROM", "True"),
+        ("models/sources/transformers_models.py", 'key.partition(".")[0] in parts', "False"),
+        ("models/sources/transformers_models.py", 'said.get("quantization_config") is not None', "False"),
+        ("models/sources/transformers_models.py", "any(_POOLER_KEY in key for key in keys())", "True"),
+        ("models/layers.py", "isinstance(layer, CONTAINERS) or _is_stage(layer)", "isinstance(layer, CONTAINERS)"),
+        ("geometry/attention_map.py", "q.shape[-1] ** -0.5 if scale is None else scale", "1.0"),
+    ],
+    "unit/models/test_open_clip_models.py": [
+        ("models/sources/clip_checkpoints.py", '("ln_1.", "norm1.")', '("ln_1.", "norm2.")'),
+        ("models/sources/clip_checkpoints.py", "tensor.T.contiguous()", "tensor"),
+        ("models/sources/open_clip_models.py", '_QUICK if model.get("quick_gelu") else _CLIP', "_CLIP"),
+        ("models/sources/open_clip_models.py", "width // head_width", "1"),
+        ("models/sources/open_clip_models.py", "prefix = _TRUNK", "prefix = None"),
+    ],
     "unit/models/test_multiply_adds.py": [
         ("models/multiply_adds.py", "counter.get_total_flops() // 2", "counter.get_total_flops()"),
         ("models/multiply_adds.py", "torch.random.fork_rng(devices=[]), ", ""),

@@ -541,6 +541,61 @@ def wrong_channels(folder, _):
     return PLAIN
 
 
+def _chest(folder, leave_out=(), processor=None, **said):
+    """A folder of transformers whose files are changed; values of None are taken out of the processor's."""
+    from support.transformers_folders import write_folder
+
+    write_folder(folder / "chest", "Dinov2Model")
+    for file, changes in (("config.json", said), ("preprocessor_config.json", processor or {})):
+        content = json.loads((folder / "chest" / file).read_text()) | changes
+        (folder / "chest" / file).write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+    for file in leave_out:
+        (folder / "chest" / file).unlink()
+    return "rank", "images", "--models", "transformers:./chest"
+
+
+def transformers_code(folder, _):
+    return _chest(folder, auto_map={"AutoModel": "code.Model"})
+
+
+def transformers_of_another_kind(folder, _):
+    return _chest(folder, model_type="llama")
+
+
+def transformers_of_timm(folder, _):
+    return _chest(folder, architecture="resnet18")
+
+
+def transformers_without_a_processor(folder, _):
+    return _chest(folder, leave_out=["preprocessor_config.json"])
+
+
+def transformers_without_a_mean(folder, _):
+    return _chest(folder, processor={"image_mean": None})
+
+
+def transformers_of_other_sizes(folder, _):
+    return _chest(folder, num_hidden_layers=3)
+
+
+def open_clip_tag(folder, _):
+    return "rank", "images", "--models", "open_clip:ViT-B-32/opneai"
+
+
+def open_clip_of_another_form(folder, _):
+    (folder / "clip").mkdir()
+    tower = {"layers": 2, "width": 32, "attentional_pool": True}
+    (folder / "clip" / "open_clip_config.json").write_text(json.dumps({"model_cfg": {"embed_dim": 8, "vision_cfg": tower}}))
+    return "rank", "images", "--models", "open_clip:./clip"
+
+
+def transformers_not_here(folder, monkeypatch):
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder / "hub"))
+    return "rank", "images", "--models", "transformers:ward/rays"
+
+
 def missing_weights(folder, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(folder / "hub"))
     return "rank", "images", "--models", "resnet18"

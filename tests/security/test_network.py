@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 
 from crossgraft.options.command import COMMANDS
 from support.tiny import make_images
+from support.transformers_folders import write_folder
 
 TESTS = Path(__file__).parents[1]
 SUPPORT = TESTS / "support" / "no_network"
@@ -64,10 +65,13 @@ def test_every_command_stays_at_home(workspace):
         save_file(state, workspace / f"{name}.safetensors", metadata=metadata)
     (workspace / "study.yaml").write_text("command: check\ngrid: {data: [images]}\n")
     make_images(workspace / "many", {"benign": 30, "malignant": 30})
+    write_folder(workspace / "chest", "Dinov2Model")
+    (workspace / "chest" / "modeling_dinov2.py").write_text("import socket; socket.create_connection(('127.0.0.1', 9))")
     commands = {
         0: [
             ("check", "images", *QUIET, "--out", "c"),
             ("rank", "images", "--models", "zoo.yaml", *OWN, "--scores", "logme,leep", *QUIET, "--out", "r"),
+            ("rank", "images", "--models", "transformers:chest", "--scores", "logme", *QUIET, "--out", "x"),
             ("rank", "--published", "thesis", "--out", "p"),
             ("tune", "images", *TUNED, *QUIET, "--out", "t"),
             ("tune", "images", *TUNED, "--compare", "full,linear", *QUIET, "--out", "f"),
@@ -92,6 +96,7 @@ def test_every_command_stays_at_home(workspace):
         4: [
             ("rank", "images", "--models", "resnet18", *QUIET),
             ("rank", "images", "--models", "torchvision:resnet18", *QUIET),
+            ("rank", "images", "--models", "transformers:ward/rays", *QUIET),
             ("tune", "images", "--model", "resnet18", *QUIET),
             ("audit", "resnet18", "--data", "images", *QUIET),
             ("compare", "resnet18", "t", "--data", "images", *QUIET),

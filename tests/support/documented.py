@@ -213,6 +213,24 @@ def few_weights(folder, weights_folder):
     folder.mkdir()
     for name in ("resnet18", "mobilenetv2_035.imagenet_backbone", "mobilenetv2_100.inat_bird", "my_net"):
         (folder / f"{name}.safetensors").hardlink_to(weights_folder / f"{name}.safetensors")
+    for file in weights_folder.glob("shufflenetv2*"):  # of torchvision
+        (folder / file.name).hardlink_to(file)
+    from support.transformers_folders import write_folder
+
+    write_folder(folder / "microsoft--rad-dino", "Dinov2Model")
+    small_clip(folder / "ward--small-clip")
+
+
+def small_clip(folder):
+    """An image tower as open_clip keeps it."""
+    import timm
+    from safetensors.torch import save_file
+
+    tower = {"timm_model_name": "test_vit", "timm_pool": "", "timm_proj": "linear", "image_size": 160}
+    folder.mkdir()
+    (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": {"embed_dim": 8, "vision_cfg": tower}}))
+    state = timm.create_model("test_vit", num_classes=0).state_dict()
+    save_file({f"visual.trunk.{name}": tensor for name, tensor in state.items()}, folder / "open_clip_model.safetensors")
 
 
 def torchvision_weights(folder):

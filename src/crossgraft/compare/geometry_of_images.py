@@ -224,7 +224,7 @@ def attention(subjects: Subjects, say: Say) -> Later:
     """
     transformers = {label: each for label, each in subjects.networks.items() if _looks_by_attention(each)}
     if not transformers or subjects.images is None:
-        raise NotApplicable("none of the models is a vision transformer whose queries, keys and values lie in one layer")
+        raise NotApplicable("none of the models is a vision transformer with queries, keys and values")
     for label in subjects.models:
         if label not in transformers:
             say(f"Not measured: {label} is no vision transformer.")

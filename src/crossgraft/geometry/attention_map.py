@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import UnionType
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,7 +60,7 @@ def attention_map(network: Network, images: AnyImages, *, rollout: bool = False,
     windows), there is no map. No setting of the network is changed.
 
     Args:
-        network: A vision transformer in the form of timm, with or without a new head.
+        network: A vision transformer in the form of timm or transformers, with or without a new head.
         images: Prepared images, or a data set.
         rollout: Multiply ½ A + ½ I of all blocks (rows with a sum of 1), which follows information from the input to the end.
         batch_size: Images at once.
@@ -154,7 +156,7 @@ def _from_0_to_1(matrix: Matrix) -> Matrix:
 
 
 def attention_layers(module: nn.Module) -> list[str]:
-    """Names of the self-attention layers with one projection to queries, keys and values, first to last.
+    """Names of the self-attention layers with linear projections to queries, keys and values, first to last.
 
     Raises:
         UsageError: There are none.
@@ -162,14 +164,32 @@ def attention_layers(module: nn.Module) -> list[str]:
     names = [name for name, layer in module.named_modules() if name and _is_attention(layer)]
     if not names:
         raise UsageError(
-            f"The network has no attention layer with queries, keys and values in one (a {type(module).__name__}), so there is "
-            "no attention to map. Take a vision transformer of timm, such as vit or deit."
+            f"The network has no attention layer with queries, keys and values (a {type(module).__name__}), so there is no "
+            "attention to map. Take a vision transformer, such as vit or deit of timm."
         )
     return names
 
 
+_SEPARATE = (("q_proj", "k_proj", "v_proj"), ("query", "key", "value"))
+_OUTPUTS = ("proj", "o_proj", "out_proj")
+_HEADS, _SCALES = ("num_heads", "num_attention_heads"), ("scale", "scaling")
+
+
 def _is_attention(layer: nn.Module) -> bool:
-    return isinstance(getattr(layer, "qkv", None), nn.Linear) and isinstance(getattr(layer, "num_heads", None), int)
+    return bool(_projections(layer)) and _attribute(layer, _HEADS, int) is not None
+
+
+def _projections(layer: nn.Module) -> list[nn.Linear]:
+    """To queries, keys and values: one layer, or three (as in transformers); empty where there are none."""
+    for names in (("qkv",), *_SEPARATE):
+        parts = [part for name in names if isinstance(part := getattr(layer, name, None), nn.Linear)]
+        if len(parts) == len(names):
+            return parts
+    return []
+
+
+def _attribute(layer: nn.Module, names: Sequence[str], kind: type | UnionType) -> Any:
+    return next((value for name in names if isinstance(value := getattr(layer, name, None), kind)), None)
 
 
 def _checked_attention(
@@ -180,19 +200,21 @@ def _checked_attention(
         f"the attention of {name} ({type(layer).__name__}) is not the plain softmax of queries and keys over all tokens, so it "
         "cannot be drawn"
     )
-    if taken.ndim != 3 or len(taken) != num_images or not isinstance(getattr(layer, "proj", None), nn.Linear):
+    if taken.ndim != 3 or len(taken) != num_images:
         raise refusal
     parts: Mapping[str, nn.Module] = dict(layer.named_children())
     batch, length, _ = taken.shape
-    qkv = parts["qkv"](taken).reshape(batch, length, 3, int(layer.num_heads), -1).permute(2, 0, 3, 1, 4)  # type: ignore[arg-type]
-    q, k, v = qkv.unbind(0)
+    heads = _attribute(layer, _HEADS, int)
+    projected = torch.cat([projection(taken) for projection in _projections(layer)], dim=-1)
+    q, k, v = projected.reshape(batch, length, 3, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
     same = nn.Identity()
     q, k = parts.get("q_norm", same)(q), parts.get("k_norm", same)(k)
-    matrix = ((q * layer.scale) @ k.transpose(-2, -1)).softmax(dim=-1)  # type: ignore[operator]
+    scale = _attribute(layer, _SCALES, float | Tensor)
+    matrix = ((q * (q.shape[-1] ** -0.5 if scale is None else scale)) @ k.transpose(-2, -1)).softmax(dim=-1)
     mixed = parts.get("norm", same)((matrix @ v).transpose(1, 2).reshape(batch, length, -1))
     if "gate" in parts:
         mixed = mixed * parts["gate"](taken).sigmoid()
-    out = parts["proj"](mixed)
+    out = next((parts[each] for each in _OUTPUTS if each in parts), same)(mixed)
     tolerance = _SAME_OUTPUT * max(float(given.abs().max()), torch.finfo(given.dtype).tiny)
     if out.shape != given.shape or not torch.allclose(out, given, rtol=0, atol=tolerance, equal_nan=True):
         raise refusal

@@ -28,13 +28,16 @@ def building_blocks(module: nn.Module) -> tuple[str, ...]:
 
     Cost: one walk over the modules, no forward pass.
     """
-    listed = _walk(module, "", inside_list=False)
+    prefix = ""
+    while (only := _only_part(module)) is not None:
+        prefix, module = f"{prefix}{only}.", module.get_submodule(only)
+    listed = _walk(module, prefix, inside_list=False)
     in_lists = [name for name, inside_list in listed if inside_list]
     if in_lists:
         return tuple(in_lists)
     if len(listed) > 1:
         return tuple(name for name, _ in listed)
-    return tuple(name for name, layer in module.named_modules() if _is_learned_layer(layer))
+    return tuple(prefix + name for name, layer in module.named_modules() if _is_learned_layer(layer))
 
 
 def parameter_depths(names: Iterable[str], blocks: Sequence[str]) -> dict[str, int]:
@@ -58,6 +61,14 @@ def parameter_depths(names: Iterable[str], blocks: Sequence[str]) -> dict[str, i
             depth = len(blocks) + 1
         depths[name] = depth
     return depths
+
+
+def _only_part(module: nn.Module) -> str | None:
+    """The part that has all parameters, where that is a network in another one: it has the same blocks."""
+    parts = [(name, child) for name, child in module.named_children() if any(True for _ in child.parameters())]
+    if len(parts) != 1 or any(True for _ in module.parameters(recurse=False)) or not any(True for _ in parts[0][1].children()):
+        return None
+    return None if isinstance(parts[0][1], CONTAINERS) or _is_stage(parts[0][1]) else parts[0][0]
 
 
 def _walk(parent: nn.Module, prefix: str, *, inside_list: bool) -> list[tuple[str, bool]]:
@@ -103,7 +114,7 @@ def _are_equal_blocks(modules: Sequence[nn.Module]) -> bool:
 
 def _is_wrapper(child: nn.Module, parent: nn.Module) -> bool:
     """An encoder that is nearly the whole network under another name, and no block of it."""
-    is_opened = any(isinstance(layer, CONTAINERS) for layer in child.children())
+    is_opened = any(isinstance(layer, CONTAINERS) or _is_stage(layer) for layer in child.children())
     return is_opened and count_parameters(child) > 0.8 * count_parameters(parent)
 
 

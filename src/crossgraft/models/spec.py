@@ -24,9 +24,9 @@ CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".ckpt", ".pth.tar
 TORCHVISION_PREFIX = "torchvision:"
 LIBRARIES_GROUP = "crossgraft.model_libraries"
 """Entry points of libraries of other packages, each by the word that stands before the names of its models."""
-OWN_LIBRARIES = ("timm", "torchvision", "hf-hub", "local-dir", "pypi")
+OWN_LIBRARIES = ("timm", "torchvision", "hf-hub", "local-dir", "pypi", "transformers", "open_clip")
 """The words of the libraries that come with this package."""
-_SPELLINGS = {"hf_hub": "hf-hub", "local_dir": "local-dir"}
+_SPELLINGS = {"hf_hub": "hf-hub", "local_dir": "local-dir", "open-clip": "open_clip"}
 """How timm has written some of them, too."""
 _VERSION_APART = re.compile(r"^(mobilenet|efficientnet|swin|shufflenet|regnet)_(v\d|[xy])(?=_|$)")  # as torchvision writes
 PREPROCESSING_KEYS = ("input_size", "mean", "std", "interpolation", "crop_pct", "resize_policy")

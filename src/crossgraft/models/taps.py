@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import torch
 from jaxtyping import Shaped
@@ -151,6 +151,19 @@ def watch(layers: Mapping[_Key, nn.Module], notice: Callable[[_Key, Any], object
     return hooks
 
 
+def only_tensor(output: object) -> object:
+    """The tensor of a tuple that holds nothing else, as layers of transformers give it; everything else as it is.
+
+    >>> only_tensor((1, None))
+    (1, None)
+    """
+    if isinstance(output, tuple):
+        parts = [part for part in cast("tuple[object, ...]", output) if part is not None]
+        if len(parts) == 1 and isinstance(parts[0], Tensor):
+            return parts[0]
+    return cast(object, output)
+
+
 def named_layer(network: nn.Module, name: str) -> nn.Module:
     """The layer of this name.
 
@@ -190,7 +203,7 @@ def _select(tap: Tap, value: Any) -> Tensor:
     if callable(tap.select):
         tensor = tap.select(value)
     elif tap.select is None:
-        tensor = value if tap.of == "output" else next(iter(value.values()), None)
+        tensor = only_tensor(value) if tap.of == "output" else next(iter(value.values()), None)
     else:
         parts_by_index = enumerate(value) if isinstance(value, Sequence) else ()
         parts: Mapping[Any, object] = value if isinstance(value, Mapping) else dict(parts_by_index)

@@ -83,7 +83,9 @@ def read_zoo(
 def _resolve(spec: ModelSpec, weights_dir: Path | None, allow_download: bool, reporter: Reporter) -> ModelSpec:
     """As ``resolve_spec``; says which file it took for a name."""
     resolved = resolve_spec(spec, weights_dir=weights_dir, allow_download=allow_download, reporter=reporter)
-    if library_name(spec.source) != library_name(resolved.source):
+    if library_name(spec.source) != library_name(resolved.source) or (
+        spec.source and spec.source.partition(".")[0] != resolved.source.partition(".")[0]
+    ):
         return resolved  # the name says where
     if spec.weights is None and resolved.has_checkpoint:
         reporter.say(f"{spec.name}: the weights are those of {Path(str(resolved.weights)).name} in {weights_dir}.")

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.adapters._adapter import Adapter, in_type_of
-from crossgraft.models.taps import watch
+from crossgraft.models.taps import only_tensor, watch
 
-_NORMS, _MLPS = ("norm2", "ln_2", "norm_2", "layernorm_after"), ("mlp", "ffn")
+_NORMS, _MLPS = ("norm2", "ln_2", "norm_2", "layernorm_after", "layer_norm2"), ("mlp", "ffn")
+_FIRST_HALF, _SECOND_HALF = "intermediate", "output"  # of an MLP in two parts (transformers)
 _TOLERANCE = 1e-3
 """Relative to what is added to x₁; a block of another topology is off by the order of x₁ itself."""
 _ROUNDING = 2.0
@@ -26,9 +27,10 @@ _ROUNDING = 2.0
 
 
 def norm_and_mlp(block: nn.Module) -> tuple[nn.Module, nn.Module] | None:
-    """The norm in front of the MLP, and the MLP; None where the block has no such parts."""
+    """The norm in front of the MLP, and the MLP (or what of it comes last); None where the block has no such parts."""
     parts = dict(block.named_children())
-    norm, mlp = (next((parts[name] for name in names if name in parts), None) for names in (_NORMS, _MLPS))
+    mlps = (*_MLPS, _SECOND_HALF) if _FIRST_HALF in parts else _MLPS
+    norm, mlp = (next((parts[name] for name in names if name in parts), None) for names in (_NORMS, mlps))
     if norm is None or mlp is None or not any(True for _ in norm.parameters()):
         return None
     return norm, mlp
@@ -55,6 +57,7 @@ def pre_norm_blocks(network: nn.Module, names: Sequence[str], run: Callable[[], 
         kept[name] = tensor.clone()  # a block may add in place
 
     def compare(name: str, output: object) -> None:
+        output = only_tensor(output)
         if isinstance(output, Tensor) and name in x1 and name in branch:
             is_pre_norm[name] = _is_scaled_sum(x1[name], branch[name], output)
 
@@ -171,10 +174,13 @@ class AdaptFormerAdapter(Adapter):
         if self.is_on:
             self._x1 = inputs[0]
 
-    def _add(self, _block: nn.Module, _inputs: tuple[Any, ...], output: Tensor) -> Tensor | None:
+    def _add(self, _block: nn.Module, _inputs: tuple[Any, ...], output: Any) -> Any:
         x1, self._x1 = self._x1, None  # part of a graph, which is not kept
-        # some blocks work on a row of tokens and give a map (Swin)
-        return None if x1 is None else output + self.addition(x1).reshape(output.shape)
+        if x1 is None:
+            return None
+        given = cast(Tensor, only_tensor(output))
+        added = given + self.addition(x1).reshape(given.shape)  # some blocks work on a row of tokens and give a map (Swin)
+        return added if given is output else tuple(added if part is given else part for part in output)
 
     @classmethod
     def why_not_mergeable(cls) -> str | None:

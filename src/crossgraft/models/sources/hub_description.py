@@ -21,31 +21,42 @@ _MOST_BYTES = 1 << 20
 _POLICIES = {"center": "crop", "squash": "squash", "border": "pad"}
 
 
-def read_description(file: Path, *, of: str) -> dict[str, object]:
-    """What the file says.
+def read_json(file: Path, *, of: str) -> dict[str, object]:
+    """What a description says.
 
     Args:
-        file: A ``config.json``.
+        file: A file such as ``config.json``.
         of: What it describes, for messages.
 
     Raises:
         DataError: It is damaged or too large.
-        UsageError: It names code (``auto_map``), or describes no network of timm.
+        UsageError: It names code (``auto_map``).
     """
     if file.stat().st_size > _MOST_BYTES:
-        raise DataError(f"{CONFIG} of {of} has {file.stat().st_size:,} bytes, which no description of a network has.")
+        raise DataError(f"{file.name} of {of} has {file.stat().st_size:,} bytes, which no description of a network has.")
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{CONFIG} of {of} is not JSON: {error}. Copy or download it again.") from error
+        raise DataError(f"{file.name} of {of} is not JSON: {error}. Copy or download it again.") from error
     if not isinstance(content, dict):
-        raise DataError(f"{CONFIG} of {of} must be a mapping of names to values. Copy or download it again.")
+        raise DataError(f"{file.name} of {of} must be a mapping of names to values. Copy or download it again.")
     said = cast("dict[str, object]", content)
     if "auto_map" in said:
         raise UsageError(
-            f"{CONFIG} of {of} names code that would have to run (auto_map), and crossgraft runs none that a file names. Write a "
-            "function that builds the network, and give it as source: package.module:factory."
+            f"{file.name} of {of} names code that would have to run (auto_map), and crossgraft runs none that a file names. "
+            "Write a function that builds the network, and give it as source: package.module:factory."
         )
+    return said
+
+
+def read_description(file: Path, *, of: str) -> dict[str, object]:
+    """What a ``config.json`` of timm says.
+
+    Raises:
+        DataError, UsageError: As of ``read_json``.
+        UsageError: It describes no network of timm.
+    """
+    said = read_json(file, of=of)
     if not isinstance(said.get("architecture"), str):
         kind = said.get("model_type")
         hint = (

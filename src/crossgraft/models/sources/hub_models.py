@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -19,17 +19,26 @@ from crossgraft.models.published_names import terms_in_words
 from crossgraft.models.sources.hub_description import CONFIG, WEIGHTS, described, read_description
 from crossgraft.models.sources.library import AvailableModel, ModelLibrary, Places, count_parameters_of_file
 from crossgraft.models.sources.local_folder import in_folder, located_first
-from crossgraft.models.spec import RANDOM, ModelSpec, family_of, name_in_library
+from crossgraft.models.spec import RANDOM, ModelSpec, family_of, library_name, name_in_library
 
 _REPOSITORY = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository of the hub, whole or at a revision."""
+    """A repository of the hub, whole or at a revision.
+
+    Attributes:
+        id: Owner and name.
+        revision: Branch, tag or commit; None: the newest.
+        library: Word of the library that reads it.
+        needs: The files that it reads, for messages.
+    """
 
     id: str
     revision: str | None = None
+    library: str = "hf-hub"
+    needs: str = f"{CONFIG} and {WEIGHTS[0]} (or {WEIGHTS[1]})"
 
     @property
     def folder_name(self) -> str:
@@ -93,17 +102,16 @@ class HubLibrary(ModelLibrary):
         name = repository.id.removeprefix("timm/")
         if repository.revision is None and name != repository.id and name in list_pretrained(f"{name.partition('.')[0]}.*"):
             return replace(spec, source=name)  # timm knows all about its own
-        config = _file(repository, (CONFIG,), places)
+        config = file_of(repository, (CONFIG,), places)
         found = described(spec, read_description(config, of=repository.id), of=repository.id)
         if spec.weights == RANDOM or spec.has_checkpoint:
             return found
-        return replace(found, weights=str(_file(repository, WEIGHTS, places)))
+        return replace(found, weights=str(file_of(repository, WEIGHTS, places)))
 
     def names(self) -> list[str]:
         """Those in the cache of the hub that timm can build, but for timm's own."""
-        cache = Path(hub_constants.HF_HUB_CACHE)
-        found = [Repository("/".join(folder.name.split("--")[1:3])) for folder in sorted(cache.glob("models--*--*"))]
-        return [f"{self.name}:{each.id}" for each in found if not each.id.startswith("timm/") and _is_of_timm(each)]
+        found = [each for each in repositories_in_cache() if not each.id.startswith("timm/") and _is_of_timm(each)]
+        return [f"{self.name}:{each.id}" for each in found]
 
     def available(self, weights_dir: Path | None, search: str | None) -> list[AvailableModel]:
         """Repositories in the cache, whose weights may or may not be there."""
@@ -112,11 +120,7 @@ class HubLibrary(ModelLibrary):
 
     def row(self, source: str, weights_dir: Path | None) -> AvailableModel:
         """By the files in the cache."""
-        repository = repository_of(source, form=self.form)
-        path = next((path for name in WEIGHTS if (path := repository.cached(name)) is not None), None)
-        where = f"huggingface.co/{repository.id} (--allow-download)" if path is None else str(path)
-        num_parameters = None if path is None else count_parameters_of_file(path)
-        return AvailableModel(source, family_of(source.rpartition("/")[2]), num_parameters, path is not None, where)
+        return row_in_cache(source, repository_of(source, form=self.form), WEIGHTS)
 
     def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
         """Never: a repository is located first."""
@@ -136,12 +140,30 @@ def repository_of(source: str, *, form: str) -> Repository:
     match = _REPOSITORY.fullmatch(name_in_library(source))
     if match is None:
         raise UnknownNameError("repository", source, [], hint=f"Write {form}.")
-    return Repository(match["id"], match["revision"])
+    return Repository(match["id"], match["revision"], library_name(source))
 
 
-def _file(repository: Repository, names: tuple[str, ...], places: Places) -> Path:
-    """The first of these files that is there."""
-    terms = terms_in_words(f"hf-hub:{repository.id}")
+def repositories_in_cache() -> list[Repository]:
+    """Those of which something is in the cache of the hub."""
+    folders = sorted(Path(hub_constants.HF_HUB_CACHE).glob("models--*--*"))
+    return [Repository("/".join(folder.name.split("--")[1:3])) for folder in folders]
+
+
+def row_in_cache(source: str, repository: Repository, weights: Sequence[str]) -> AvailableModel:
+    """The row of one repository, by the files in the cache."""
+    path = next((path for name in weights if (path := repository.cached(name)) is not None), None)
+    where = f"huggingface.co/{repository.id} (--allow-download)" if path is None else str(path)
+    num_parameters = None if path is None else count_parameters_of_file(path)
+    return AvailableModel(source, family_of(source.rpartition("/")[2]), num_parameters, path is not None, where)
+
+
+def file_of(repository: Repository, names: Sequence[str], places: Places) -> Path:
+    """The first of these files that is there: in the cache of the hub, or downloaded with consent.
+
+    Raises:
+        MissingWeightsError: There is none.
+    """
+    terms = terms_in_words(f"{repository.library}:{repository.id}")
     for name in names:
         if (cached := repository.cached(name)) is not None:
             return cached
@@ -153,9 +175,9 @@ def _file(repository: Repository, names: tuple[str, ...], places: Places) -> Pat
                 return loaded
         raise MissingWeightsError(f"huggingface.co/{repository.id} has none of {', '.join(names)}.")
     raise MissingWeightsError(
-        f"{names[0]} of huggingface.co/{repository.id} is not on this machine. Download {CONFIG} and {WEIGHTS[0]} (or "
-        f"{WEIGHTS[1]}) from there into a folder {repository.folder_name} and name the folder around it with --weights-dir; or "
-        f"pass --allow-download, which stores them in {hub_constants.HF_HUB_CACHE}.{'' if terms is None else f' {terms}'}"
+        f"{names[0]} of huggingface.co/{repository.id} is not on this machine. Download {repository.needs} from there into a "
+        f"folder {repository.folder_name} and name the folder around it with --weights-dir; or pass --allow-download, which "
+        f"stores them in {hub_constants.HF_HUB_CACHE}.{'' if terms is None else f' {terms}'}"
     )
 
 

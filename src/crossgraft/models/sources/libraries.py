@@ -8,15 +8,25 @@ from __future__ import annotations
 from crossgraft.models.sources.hub_models import HubLibrary
 from crossgraft.models.sources.library import ModelLibrary
 from crossgraft.models.sources.local_folder import LocalFolderLibrary
+from crossgraft.models.sources.open_clip_models import OpenClipLibrary
 from crossgraft.models.sources.timm_models import TimmLibrary
 from crossgraft.models.sources.torchvision_models import TorchvisionLibrary
+from crossgraft.models.sources.transformers_models import TransformersLibrary
 from crossgraft.models.sources.wheel_weights import PackageIndexLibrary
 from crossgraft.models.spec import LIBRARIES_GROUP, library_name
 from crossgraft.registry import Registry
 
 LIBRARIES: Registry[ModelLibrary] = Registry("model library", group=LIBRARIES_GROUP, plugin_type=ModelLibrary)  # pyright: ignore[reportAbstractUsage]
 """Every library that is installed."""
-for _library in (TimmLibrary(), TorchvisionLibrary(), HubLibrary(), LocalFolderLibrary(), PackageIndexLibrary()):
+for _library in (
+    TimmLibrary(),
+    TorchvisionLibrary(),
+    HubLibrary(),
+    LocalFolderLibrary(),
+    PackageIndexLibrary(),
+    TransformersLibrary(),
+    OpenClipLibrary(),
+):
     LIBRARIES.add(_library.name, _library)
 
 

@@ -16,6 +16,7 @@ from torchvision.models import list_models as list_torchvision_models
 
 from crossgraft.errors import UnknownNameError, UsageError, nearest_names
 from crossgraft.models.building_limits import building_limits
+from crossgraft.models.sources.clip_checkpoints import image_tower_of_clip, is_of_clip
 from crossgraft.models.sources.library import AvailableModel, ModelLibrary
 from crossgraft.models.sources.local_checkpoint import check_fit, infer_num_classes, read_state_dict
 from crossgraft.models.sources.pretrained_files import cached_timm_names, find_pretrained, pretrained_config, require_pretrained
@@ -114,9 +115,13 @@ class TimmLibrary(ModelLibrary):
         """The published weights, or the message that says where to get them."""
         return require_pretrained(source, weights_dir, allow_download=allow_download, reporter=reporter)
 
+    def adapt_state(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The image tower of a checkpoint of CLIP becomes timm's."""
+        return image_tower_of_clip(state) if is_of_clip(state) else dict(state)
+
     def infer_num_classes(self, source: str, state: Mapping[str, Tensor]) -> int | None:
         """Read off the shape of the head's weights."""
-        return infer_num_classes(state, pretrained_config(source).get("classifier"))
+        return infer_num_classes(self.adapt_state(state), pretrained_config(source).get("classifier"))
 
     def accept_input_size(
         self, module: nn.Module, preprocessing: Preprocessing, *, source: str, kwargs: Mapping[str, object]

@@ -1,0 +1,99 @@
+"""A folder, or a repository of the hub, that holds a description of a network, and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
+from crossgraft.models.sources.hub_models import Repository, file_of, repository_of
+from crossgraft.models.sources.library import Places
+from crossgraft.models.spec import name_in_library
+
+_PARTS = ".index.json"
+
+
+@dataclass(frozen=True)
+class DescribedPlace:
+    """Where the files of one network are.
+
+    Attributes:
+        name: Of the folder or repository, for messages.
+        folder: The folder, or
+        repository: The repository, and
+        places: what may be asked for it.
+    """
+
+    name: str
+    folder: Path | None
+    repository: Repository | None
+    places: Places
+
+    def file(self, names: Sequence[str]) -> Path:
+        """The first of these files.
+
+        Raises:
+            MissingWeightsError: There is none.
+        """
+        if self.repository is not None:
+            return file_of(self.repository, names, self.places)
+        found = self.find(names)
+        if found is None:
+            raise MissingWeightsError(f"{self.name} has none of {', '.join(names)}. Put one there, or give weights: random.")
+        return found
+
+    def find(self, names: Sequence[str]) -> Path | None:
+        """The first of these files, if there is one."""
+        if self.folder is not None:
+            return next((path for name in names if (path := self.folder / name).is_file()), None)
+        try:
+            return self.file(names)
+        except MissingWeightsError:
+            return None
+
+    def weights(self, names: Sequence[str]) -> Path:
+        """The first of these files, which hold tensors.
+
+        Raises:
+            MissingWeightsError: There is none.
+            UsageError: They lie in several files.
+        """
+        parts = None if self.folder is None or self.find(names) is not None else self.find([f"{name}{_PARTS}" for name in names])
+        if parts is not None:
+            raise UsageError(
+                f"The weights of {self.name} lie in several files ({parts.name}), and crossgraft reads one. Save them in one: "
+                "model.save_pretrained(FOLDER, max_shard_size='1TB')."
+            )
+        return self.file(names).resolve()
+
+
+def find_place(source: str, places: Places, *, description: str, form: str, needs: str) -> DescribedPlace:
+    """A folder with the description, a folder ``ORG--NAME`` of ``weights_dir``, or a repository of the hub.
+
+    Args:
+        source: A name with the word of its library.
+        places: Where folders are looked for.
+        description: Name of the file that a folder must have.
+        form: How the library's names are written, for messages.
+        needs: The files that are read, for messages.
+
+    Raises:
+        MissingWeightsError: It is no folder, and no name of a repository.
+    """
+    name = name_in_library(source)
+    path = Path(name).expanduser()
+    tried = [path] if path.is_absolute() else [folder / path for folder in places.folders]
+    folder = next((each for each in tried if (each / description).is_file()), None)
+    if folder is not None:
+        return DescribedPlace(folder.name, folder, None, places)
+    try:
+        repository = replace(repository_of(source, form=form), needs=needs)
+    except UnknownNameError as error:
+        raise MissingWeightsError(
+            f"{name} is no repository (ORG/NAME) and no folder with {description} (looked for in "
+            f"{', '.join(str(each.parent) for each in tried)}). Write {form}."
+        ) from error
+    if places.weights_dir is not None and (folder := places.weights_dir / repository.folder_name).is_dir():
+        return DescribedPlace(folder.name, folder, None, places)
+    return DescribedPlace(repository.id, None, repository, places)

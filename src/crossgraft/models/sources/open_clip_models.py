@@ -1,0 +1,205 @@
+"""``open_clip:NAME/TAG``, ``open_clip:ORG/NAME`` and ``open_clip:FOLDER``: image towers of CLIP, as networks of timm.
+
+timm has the image towers whose names the table holds. A folder or repository has ``open_clip_config.json``, which names an
+architecture of timm, or the sizes of CLIP's own vision transformer, which timm has too. The package open_clip is not needed.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import ClassVar, cast
+
+from timm.models import is_model, list_models
+from torch import nn
+
+from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.models.building_limits import refuse_large_numbers
+from crossgraft.models.sources.described_places import find_place
+from crossgraft.models.sources.hub_description import read_json
+from crossgraft.models.sources.library import AvailableModel, ModelLibrary, Places
+from crossgraft.models.sources.local_folder import located_first
+from crossgraft.models.spec import RANDOM, ModelSpec, family_of, name_in_library
+from crossgraft.types import shown_value
+
+CONFIG = "open_clip_config.json"
+_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin", "model.safetensors", "pytorch_model.bin")
+_NEEDS = f"{CONFIG} and {_WEIGHTS[0]} (or {_WEIGHTS[1]})"
+_TRUNK = "visual.trunk."
+_MEAN, _STD = [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]
+_POLICIES = {"shortest": "crop", "squash": "squash", "longest": "pad"}
+_CLIP, _QUICK = "vit_base_patch32_clip_224", "vit_base_patch32_clip_quickgelu_224"
+"""CLIP's vision transformer in timm, whose sizes are arguments, with both of its activations."""
+_SIZES = {"width": "embed_dim", "layers": "depth", "patch_size": "patch_size", "mlp_ratio": "mlp_ratio"}
+_HEAD_WIDTH = 64
+_OTHER_TOWER = (
+    "attentional_pool",
+    "attn_pooler_queries",
+    "global_average_pool",
+    "no_ln_pre",
+    "final_ln_after_pool",
+    "ls_init_value",
+)
+"""Settings of open_clip's vision transformer that change what it computes."""
+_POOLS = ("", "avg", "token", "map")
+
+
+class OpenClipLibrary(ModelLibrary):
+    """Image towers; what a network says is its features before the projection to texts."""
+
+    name: ClassVar[str] = "open_clip"
+    title: ClassVar[str] = "image towers of open_clip"
+    form: ClassVar[str] = "open_clip:NAME/TAG, open_clip:ORG/NAME, open_clip:ORG/NAME@REVISION or open_clip:FOLDER"
+
+    def knows(self, source: str) -> bool:
+        """Any name may be a folder or a repository."""
+        return bool(name_in_library(source))
+
+    def names(self) -> list[str]:
+        """Those of the table."""
+        return [f"{self.name}:{known}" for known in published_towers()]
+
+    def locate(self, spec: ModelSpec, places: Places) -> ModelSpec:
+        """The network of timm."""
+        name = name_in_library(spec.source)
+        if (row := published_towers().get(name)) is not None:
+            policy = {"resize_policy": _POLICIES[row["resize"]], "crop_pct": 1.0}
+            return replace(spec, source=row["timm"], preprocessing={**policy, **spec.preprocessing})
+        place = (
+            find_place(spec.source, places, description=CONFIG, form=self.form, needs=_NEEDS) if self._is_place(name) else None
+        )
+        if place is None:
+            raise UnknownNameError("network of open_clip", name, published_towers(), hint=f"Write {self.form}.")
+        said = read_json(place.file((CONFIG,)), of=place.name)
+        model, prepare = _mapping(said, "model_cfg", place.name), _mapping(said, "preprocess_cfg", place.name)
+        found = _described(spec, model, prepare, of=place.name)
+        if spec.weights == RANDOM or spec.has_checkpoint:
+            return found
+        return replace(found, weights=str(place.weights(_WEIGHTS)))
+
+    def _is_place(self, name: str) -> bool:
+        """Whether it is not an architecture of the table with a tag that the table does not have."""
+        architectures = {known.partition("/")[0] for known in published_towers()}
+        return name.partition("/")[0] not in architectures
+
+    def check(self, source: str) -> None:
+        """Never: a name is located first."""
+        raise located_first(source)
+
+    def available(self, weights_dir: Path | None, search: str | None) -> list[AvailableModel]:
+        """What has the text in its name; where the weights are is said of the network of timm."""
+        return [] if search is None else super().available(weights_dir, search)
+
+    def row(self, source: str, weights_dir: Path | None) -> AvailableModel:
+        """By its name in timm."""
+        known = published_towers().get(name_in_library(source))
+        where = f"as {known['timm']}" if known is not None else "on the hub (--allow-download)"
+        return AvailableModel(source, family_of(source), None, False, where)
+
+    def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
+        """Never: a name is located first."""
+        raise located_first(source)
+
+    def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
+        """Never: a name is located first."""
+        raise located_first(source)
+
+
+@cache
+def published_towers() -> Mapping[str, Mapping[str, str]]:
+    """``NAME/TAG`` → the name in timm, and how images are resized."""
+    text = resources.files("crossgraft.models").joinpath("open_clip_names.csv").read_text(encoding="utf-8")
+    return {f"{row['name']}/{row['tag']}": row for row in csv.DictReader(text.splitlines())}
+
+
+def _described(spec: ModelSpec, model: Mapping[str, object], prepare: Mapping[str, object], *, of: str) -> ModelSpec:
+    """``spec`` with the architecture of timm, its arguments and preprocessing; its own words win.
+
+    Raises:
+        UnknownNameError: timm has no such architecture, or the images are resized in another way.
+        UsageError: The tower computes something that timm's does not.
+        DataError: A value is not what its key promises.
+    """
+    tower = _mapping(model, "vision_cfg", of)
+    refuse_large_numbers(dict(tower), where=f"{CONFIG} of {of}")
+    prefix = None
+    if "timm_model_name" in tower:
+        architecture, kwargs = _of_timm(model, tower, of=of)
+        prefix = _TRUNK
+    else:
+        architecture, kwargs = _of_clip(model, tower, of=of)
+    size = tower.get("image_size", 224)
+    height, width = (
+        cast("list[object]", size) if isinstance(size, list) and len(cast("list[object]", size)) == 2 else (size, size)
+    )
+    resize = str(prepare.get("resize_mode", "shortest"))
+    if resize not in _POLICIES:
+        raise UnknownNameError(f"resize_mode in {CONFIG} of {of}", resize, _POLICIES)
+    preprocessing = {
+        "input_size": [3, height, width],
+        "mean": prepare.get("mean", _MEAN),
+        "std": prepare.get("std", _STD),
+        "interpolation": prepare.get("interpolation", "bicubic"),
+        "resize_policy": _POLICIES[resize],
+        "crop_pct": 1.0,
+    }
+    return replace(
+        spec,
+        source=architecture,
+        kwargs={**kwargs, **spec.kwargs},
+        weights_prefix=spec.weights_prefix or prefix,
+        preprocessing={**preprocessing, **spec.preprocessing},
+    )
+
+
+def _of_timm(model: Mapping[str, object], tower: Mapping[str, object], *, of: str) -> tuple[str, dict[str, object]]:
+    """A trunk of timm, whose features open_clip projects behind it, or whose head is the projection."""
+    architecture, pool, projection = (
+        str(tower["timm_model_name"]),
+        tower.get("timm_pool", "avg"),
+        tower.get("timm_proj", "linear"),
+    )
+    if not is_model(architecture):
+        raise UnknownNameError(f"architecture in {CONFIG} of {of}", architecture, list_models())
+    if pool not in _POOLS:
+        raise UsageError(
+            f"The image tower of {of} pools its tokens by {shown_value(pool)}, which timm's {architecture} does not. Write a "
+            "function that builds it, and give it as source: package.module:factory."
+        )
+    num_outputs = _whole_number(model, "embed_dim", of) if projection in (None, "") else 0
+    return architecture, {"num_classes": num_outputs, **({"global_pool": pool} if pool else {})}
+
+
+def _of_clip(model: Mapping[str, object], tower: Mapping[str, object], *, of: str) -> tuple[str, dict[str, object]]:
+    """CLIP's own vision transformer; its projection is the head."""
+    other = [name for name in _OTHER_TOWER if tower.get(name)]
+    if other or not isinstance(tower.get("layers"), int) or tower.get("pool_type", "tok") != "tok":
+        raise UsageError(
+            f"The image tower of {of} is no vision transformer of CLIP's form ({', '.join(other) or 'layers, pool_type'}). Write "
+            "a function that builds it, and give it as source: package.module:factory."
+        )
+    kwargs: dict[str, object] = {new: tower[old] for old, new in _SIZES.items() if old in tower}
+    width, head_width = _whole_number(tower, "width", of), tower.get("head_width", _HEAD_WIDTH)
+    if not isinstance(head_width, int) or head_width < 1:
+        raise DataError(f"head_width in {CONFIG} of {of} must be a whole number, found {shown_value(head_width)}.")
+    kwargs |= {"num_heads": width // head_width, "num_classes": _whole_number(model, "embed_dim", of)}
+    kwargs["img_size"] = tower.get("image_size", 224)
+    return (_QUICK if model.get("quick_gelu") else _CLIP), kwargs
+
+
+def _whole_number(said: Mapping[str, object], key: str, of: str) -> int:
+    value = said.get(key)
+    if not isinstance(value, int) or value < 1:
+        raise DataError(f"{key} in {CONFIG} of {of} must be a whole number above 0, found {shown_value(value)}.")
+    return value
+
+
+def _mapping(said: Mapping[str, object], key: str, of: str) -> Mapping[str, object]:
+    value = said.get(key) or {}
+    if not isinstance(value, Mapping):
+        raise DataError(f"{key} in {CONFIG} of {of} must be a mapping of names to values, found {type(value).__name__}.")
+    return cast("Mapping[str, object]", value)
