@@ -66,12 +66,7 @@ def load_backbone(
     folder = folder or spec.weights_dir
     device = resolve_device(device)
     library = None if spec.is_factory else library_of(spec.source)
-    weights = None
-    if library is not None and spec.weights == PRETRAINED:
-        try:
-            weights = library.require_weights(spec.source, folder, allow_download=allow_download, reporter=reporter)
-        except MissingWeightsError as error:
-            raise MissingWeightsError(explain_missing(str(error), spec.source, folder)) from error
+    weights = require_own_weights(spec, folder, allow_download=allow_download, reporter=reporter)
     key = None
     if library is not None and device == "cpu" and is_unattended():
         files = [path for path in (weights, spec.weights if spec.has_checkpoint else None) if path is not None]
@@ -106,6 +101,24 @@ def load_backbone(
     if key is not None:
         KEPT.keep(key, copy.deepcopy(backbone), backbone.num_parameters)
     return backbone
+
+
+def require_own_weights(
+    spec: ModelSpec, weights_dir: Path | None, *, allow_download: bool, reporter: Reporter | None
+) -> Path | None:
+    """The library's own weights of a resolved spec, downloaded with consent; None for one that takes others.
+
+    Raises:
+        MissingWeightsError: They are not on this machine.
+    """
+    if spec.is_factory or spec.weights != PRETRAINED:
+        return None
+    folder = weights_dir or spec.weights_dir
+    try:
+        library = library_of(spec.source)
+        return library.require_weights(spec.source, folder, allow_download=allow_download, reporter=reporter)
+    except MissingWeightsError as error:
+        raise MissingWeightsError(explain_missing(str(error), spec.source, folder)) from error
 
 
 KEPT: Kept[Backbone] = Kept(2**28)

@@ -18,6 +18,7 @@ from crossgraft.features.images import ResizedOnce
 from crossgraft.features.store import cache_folder
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.models.device import choose_precision
+from crossgraft.models.load import require_own_weights
 from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
@@ -81,6 +82,9 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
             allow_download=options.allow_download,
             reporter=reporter,
         )
+        folder = None if options.weights_dir is None else Path(options.weights_dir)
+        for spec in specs:  # before any image is looked at by the models in front of it
+            require_own_weights(spec, folder, allow_download=options.allow_download, reporter=reporter)
     known, damage = look_up_known_results(specs, reporter)
     truth = None
     if options.ground_truth is not None:
