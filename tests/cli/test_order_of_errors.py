@@ -59,6 +59,5 @@ def test_data_that_could_be_fetched_are_not_for_the_sake_of_an_error(workspace, 
 
 
 def test_weights_that_are_missing_are_said_before_any_model_looks(workspace, crossgraft, no_pixels):
-    models = ("--models", "narrow.safetensors,resnet18", "--weights-dir", ".")
-    outcome = crossgraft("rank", "images", *models, "--scores", "logme", "--workers", "1")
+    outcome = crossgraft("rank", "images", "--models", "tiny_models:tiny,resnet18", "--scores", "logme", "--workers", "1")
     assert outcome.code == 4 and "The weights of resnet18 are not on this machine" in outcome.err
