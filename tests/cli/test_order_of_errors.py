@@ -4,6 +4,7 @@ import pytest
 from PIL import Image
 
 from crossgraft.data import errors_first as _data_first
+from crossgraft.rank import verb
 
 COMMANDS = {
     "rank": ("rank", "{data}", "--models", "{model}", "--scores", "logme"),
@@ -58,6 +59,7 @@ def test_data_that_could_be_fetched_are_not_for_the_sake_of_an_error(workspace, 
     assert outcome.code == 4 and MODELS[0] in outcome.err
 
 
-def test_weights_that_are_missing_are_said_before_any_model_looks(workspace, crossgraft, no_pixels):
+def test_weights_that_are_missing_are_said_before_any_model_looks(workspace, crossgraft, monkeypatch):
+    monkeypatch.setattr(verb, "check_rows", lambda *_, **__: pytest.fail("images were looked at"))
     outcome = crossgraft("rank", "images", "--models", "tiny_models:tiny,resnet18", "--scores", "logme", "--workers", "1")
     assert outcome.code == 4 and "The weights of resnet18 are not on this machine" in outcome.err
