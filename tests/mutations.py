@@ -216,6 +216,46 @@ MUTATIONS = {
         ("tune/batch_transforms/mixup.py", "targets[partners].lerp_(targets, share)", "targets"),
         ("tune/batch_transforms/cutmix.py", "share = 1 - (bottom", "share = (bottom"),
     ],
+    "golden/test_objectives.py": [("tune/objectives/_groups.py", "/ counts.clamp(min=1), counts > 0", ", counts > 0")],
+    "unit/tune/objectives/test_objectives.py": [
+        ("tune/objectives/irm.py", "2 * domains + _place_within(domains, num_domains) % 2", "2 * domains"),
+        ("tune/objectives/irm.py", "create_graph=True", "create_graph=False"),
+        ("tune/objectives/_annealed.py", "if step >= self.anneal_steps else", "if step > self.anneal_steps else"),
+        ("tune/objectives/vrex.py", "mean_of_present((risks - mean).square(), present)", "risks.var()"),
+        ("tune/objectives/group_dro.py", "self._log_weights = (weights + self.eta", "self._log_weights = (weights - self.eta"),
+        ("tune/objectives/group_dro.py", "groups = num_classes * groups + context", "groups = groups + context"),
+        ("tune/objectives/group_dro.py", "self._log_weights = state[", "state["),
+        ("tune/engine/step.py", "self.named.restart()", "pass"),
+    ],
+    "unit/tune/objectives/test_two_processes.py": [
+        ("tune/engine/step.py", "logits = context.of_all_processes(context.logits)", "logits = context.logits"),
+        ("tune/feature_transform.py", "return self.sum_over_processes(whole)", "return whole"),
+    ],
+    "unit/tune/feature_transforms/test_mixstyle.py": [
+        ("tune/feature_transforms/mixstyle.py", "seen.var((2, 3)) +", "seen.var((2, 3), correction=0) +"),
+        ("tune/feature_transforms/mixstyle.py", "maps.detach().to(", "maps.to("),
+        (
+            "tune/feature_transforms/mixstyle.py",
+            "halves = torch.arange(num_images - 1, -1, -1)",
+            "halves = torch.arange(num_images)",
+        ),
+        ("tune/feature_transforms/mixstyle.py", "self._hooks.close()", "pass"),
+        ("tune/engine/step.py", "transform.after_forward()", "pass"),
+    ],
+    "unit/tune/feed/test_batch_plan.py": [
+        (
+            "tune/feed/batches.py",
+            "generator=generator) for _ in range(laps)])",
+            "generator=torch.Generator()) for _ in range(laps)])",
+        ),
+        ("tune/feed/batches.py", "torch.cat(drawn, dim=1)", "torch.cat(drawn)"),
+    ],
+    "unit/tune/feed/test_batches.py": [("tune/feed/batches.py", 'self.seed, *stream, "domain", domain', "self.seed, *stream")],
+    "unit/tune/planning/test_domain_rules.py": [
+        ("tune/planning/domain_rules.py", "    if strata[smallest] < share:", "    if strata[smallest] + 1 < share:"),
+        ("tune/planning/domain_rules.py", "(self.counts > 0).sum(0) == 1", "(self.counts > 0).sum(0) == 0"),
+        ("tune/planning/domain_rules.py", "for each in folds)\n    return next", "for each in folds[:1])\n    return next"),
+    ],
     "unit/models/adapters/test_lora.py": [("models/adapters/lora.py", "alpha / r, dropout", "alpha, dropout")],
     # Training steps, schedules, what is picked, resuming, what a saved model says
     "unit/tune/engine/test_schedule.py": [

@@ -31,6 +31,8 @@ def installed(tmp_path_factory):
 COMMANDS = {
     "scores": ("list", "scores"),
     "regularizers": ("list", "regularizers"),
+    "objectives": ("list", "objectives"),
+    "feature-transforms": ("list", "feature-transforms"),
     "augmentations": ("list", "augmentations"),
     "schedules": ("list", "schedules"),
     "presets": ("list", "presets"),
@@ -41,6 +43,7 @@ COMMANDS = {
     "tuning": (
         *("tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", "--quiet", "--workers", "1"),
         *("--regularizer", "quiet_logits:0.5", "--augmentation", "dimming:0.2", "--preset", "gentle:1"),
+        *("--objective", "hardest_half:0.25", "--feature-transform", "loud_blocks"),
     ),
 }
 IN_ONE_PROCESS = """
@@ -49,10 +52,12 @@ from crossgraft.cli.main import main
 
 for words in json.loads(sys.argv[1]):
     assert main([*words, "--json"]) == 0, words
-from crossgraft.testing import check_augmentation, check_regularizer
-from crossgraft.tune import AUGMENTATIONS, REGULARIZERS
+from crossgraft.testing import check_augmentation, check_feature_transform, check_objective, check_regularizer
+from crossgraft.tune import AUGMENTATIONS, FEATURE_TRANSFORMS, OBJECTIVES, REGULARIZERS
 
 check_regularizer(REGULARIZERS.get("quiet_logits")(0.5))
+check_objective(OBJECTIVES.get("hardest_half")(0.5))
+check_feature_transform(FEATURE_TRANSFORMS.get("loud_blocks")())
 check_augmentation(AUGMENTATIONS.get("dimming")())
 """
 
@@ -96,11 +101,14 @@ def test_the_score_takes_part_in_a_ranking(told):
 @pytest.mark.slow
 def test_plugins_of_fine_tuning_are_listed_keep_their_promises_and_train(told):
     own = {"regularizers": "quiet_logits", "augmentations": "dimming", "schedules": "halving", "presets": "gentle"}
+    own |= {"objectives": "hardest_half", "feature-transforms": "loud_blocks"}
     for slot, name in own.items():
-        assert next(row for row in told[slot][slot] if row["name"] == name)["from"] == "crossgraft-stranger"
+        assert next(row for row in told[slot][slot.replace("-", "_")] if row["name"] == name)["from"] == "crossgraft-stranger"
     record = told["tuning"]
-    assert {"quiet_logits:strength=0.5", "dimming:depth=0.2"} <= {plugin["spelling"] for plugin in record["plugins"]}
+    spelled = {"quiet_logits:strength=0.5", "dimming:depth=0.2", "hardest_half:share=0.25", "loud_blocks"}
+    assert spelled <= {plugin["spelling"] for plugin in record["plugins"]}
     assert all(row["terms"]["quiet_logits/logits"] > 0 for row in record["history"])
+    assert all(row["terms"]["hardest_half/largest"] > row["terms"]["task"] for row in record["history"])
     settings = record["plan"]["settings"]
     assert settings["preset"] == "gentle:every=1" and settings["schedule"].startswith("halving:every=1")
     assert [row["learning_rate"] for row in record["history"]] == [2e-4 / 2]  # of the second and last step

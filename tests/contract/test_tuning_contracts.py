@@ -14,8 +14,10 @@ from crossgraft.models.adapters import adapters_of
 from crossgraft.testing import (
     AUGMENTATION_CONTRACTS,
     BATCH_TRANSFORM_CONTRACTS,
+    FEATURE_TRANSFORM_CONTRACTS,
     LOSS_CONTRACTS,
     METHOD_CONTRACTS,
+    OBJECTIVE_CONTRACTS,
     REGULARIZER_CONTRACTS,
     ContractError,
     adapters,
@@ -23,17 +25,23 @@ from crossgraft.testing import (
     batch_transforms,
     check_augmentation,
     check_batch_transform,
+    check_feature_transform,
     check_loss,
     check_method,
+    check_objective,
     check_regularizer,
+    feature_transforms,
     losses,
     methods,
+    objectives,
     promises,
     regularizers,
 )
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation, Light
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform, Mixup
+from crossgraft.tune.feature_transforms import FEATURE_TRANSFORMS, FeatureTransform, MixStyle
 from crossgraft.tune.methods import METHODS, Full, Linear, LoRA, Method, Partial
+from crossgraft.tune.objectives import ERM, IRM, OBJECTIVES, GroupDRO, Objective, VREx
 from crossgraft.tune.regularizers import L2SP, REGULARIZERS, Regularizer, RepSim, SelfIdentityMapping
 from support.small_classifiers import small_classifier
 
@@ -41,6 +49,8 @@ SLOTS = {
     "method": (METHODS, METHOD_CONTRACTS, Method),
     "regularizer": (REGULARIZERS, REGULARIZER_CONTRACTS, Regularizer),
     "batch transform": (BATCH_TRANSFORMS, BATCH_TRANSFORM_CONTRACTS, BatchTransform),
+    "feature transform": (FEATURE_TRANSFORMS, FEATURE_TRANSFORM_CONTRACTS, FeatureTransform),
+    "objective": (OBJECTIVES, OBJECTIVE_CONTRACTS, Objective),
     "augmentation": (AUGMENTATIONS, AUGMENTATION_CONTRACTS, Augmentation),
     "loss": (LOSSES, LOSS_CONTRACTS, Loss),
 }
@@ -55,6 +65,8 @@ OPTIONS = {
     ],
     "regularizer": ["l2_sp:beta=0.0", "repsim:preset=paper", "repsim:mode=covariance", "repsim:mode=procrustes"],
     "batch transform": ["mixup:0.4", "cutmix:probability=1.0", "label_smoothing:0.2"],
+    "feature transform": ["mixstyle:p=1.0,alpha=1.0", "mixstyle:layers=blocks.1+stem"],
+    "objective": ["irm:weight=7.0,anneal_steps=2", "vrex:anneal_steps=0", "group_dro:eta=0.5,groups=domains_and_classes"],
     "augmentation": ["thesis:4", "thesis:6", "light:flip=false"],
     "loss": ["focal:0.0", "focal:0.5", "cross_entropy:balanced", "multi_label:balanced"],
 }
@@ -88,6 +100,7 @@ FROZEN = {
     RepSim: {},
     SelfIdentityMapping: {},
 }
+FROZEN |= {IRM: {"frozen": True}, VREx: {"frozen": True}, ERM: {"frozen": True}, GroupDRO: {}, MixStyle: {}}
 FROZEN |= {Mixup: {"frozen": True}, Light: {"frozen": True}, CrossEntropy: {"frozen": True}}
 
 
@@ -290,6 +303,90 @@ def test_contract_finds_the_broken_batch_transform(contract, change):
         contract(mixing(change))
 
 
+def minimising(change, owner=IRM):
+    return answering(owner, "__call__", lambda self, right, context: change(right, context, self))
+
+
+def count_on(terms, _, objective):
+    """Remembers something that no checkpoint knows of."""
+    object.__setattr__(objective, "calls", getattr(objective, "calls", 0) + 1)
+    return {name: term * objective.calls for name, term in terms.items()}
+
+
+def write_into(terms, context, _):
+    context.domains.add_(1)
+    return terms
+
+
+@pytest.mark.parametrize(
+    ("contract", "make"),
+    [
+        (objectives.says_what_it_needs, lambda: plain(IRM, sampler="balanced")()),
+        (objectives.says_what_it_needs, lambda: plain(IRM, needs_domains=False)()),
+        (objectives.says_what_it_needs, lambda: plain(IRM, fewest_per_group=0)()),
+        (objectives.gives_finite_terms, lambda: minimising(lambda terms, *_: {})),
+        (objectives.gives_finite_terms, lambda: minimising(lambda terms, *_: {"risk": terms["risk"].expand(2)})),
+        (objectives.gives_finite_terms, lambda: minimising(lambda terms, *_: {"risk": terms["risk"] / 0})),
+        (objectives.has_a_gradient, lambda: minimising(lambda t, *_: {name: term.detach() for name, term in t.items()})),
+        (objectives.has_a_gradient, lambda: minimising(lambda terms, *_: {"risk": 0 * terms["risk"]})),
+        (objectives.is_the_mean_if_it_says_so, lambda: plain(VREx, is_plain_mean=True)()),
+        (objectives.leaves_its_inputs_alone, lambda: minimising(write_into)),
+        (objectives.is_repeatable, lambda: minimising(lambda terms, *_: {"risk": terms["risk"] * torch.rand(())})),
+        (objectives.is_repeatable, lambda: minimising(count_on)),
+        (
+            objectives.goes_on_after_a_checkpoint,
+            lambda: plain(GroupDRO, state_dict=lambda self: {}, load_state_dict=do_nothing)(),
+        ),
+        (objectives.goes_on_after_a_checkpoint, lambda: minimising(count_on)),
+    ],
+)
+def test_contract_finds_the_broken_objective(contract, make):
+    contract(minimising(lambda terms, *_: terms))
+    with pytest.raises(ContractError):
+        contract(make())
+
+
+def do_nothing(self, *_):
+    """What a plug-in forgot."""
+
+
+def transforming(name, change):
+    return answering(MixStyle, name, change, 1.0, 1.0)
+
+
+def by_own_images_alone(self, start):
+    """Partners are looked for among the images of the process."""
+    indices = torch.arange(len(start.places))
+    self._start = replace(start, places=indices, batch_size=len(indices), sum_over_processes=lambda tensor: tensor)
+
+
+def forget_generator(self, _, start):
+    self._start = replace(start, generator=torch.default_generator)
+
+
+@pytest.mark.parametrize(
+    ("contract", "make"),
+    [
+        (feature_transforms.keeps_logits_finite, lambda: transforming("_mix", lambda self, right, *_: right / 0)),
+        (feature_transforms.acts_in_a_step_alone, lambda: transforming("_mix", lambda *_: None)),
+        (feature_transforms.acts_in_a_step_alone, lambda: plain(MixStyle, after_forward=do_nothing)(1.0, 1.0)),
+        (feature_transforms.acts_in_a_step_alone, lambda: plain(MixStyle, detach=do_nothing)(1.0, 1.0)),
+        (feature_transforms.draws_from_its_generator_alone, lambda: transforming("before_forward", forget_generator)),
+        (
+            feature_transforms.is_the_same_for_any_number_of_processes,
+            lambda: plain(MixStyle, before_forward=by_own_images_alone)(1.0, 1.0),
+        ),
+        (feature_transforms.leaves_nothing_behind, lambda: plain(MixStyle, detach=do_nothing)(1.0, 1.0)),
+        (feature_transforms.leaves_nothing_behind, lambda: transforming("attach", leave_attribute)),
+        (feature_transforms.leaves_nothing_behind, lambda: transforming("attach", move)),
+    ],
+)
+def test_contract_finds_the_broken_feature_transform(contract, make):
+    contract(MixStyle(1.0, 1.0))
+    with pytest.raises(ContractError):
+        contract(make())
+
+
 def varying(change):
     return answering(Light, "__call__", lambda self, right, *given: change(right, *given))
 
@@ -383,6 +480,8 @@ def test_contract_finds_options_that_can_not_be_written():
         (check_method, Full, partial(selecting, forget_head)),
         (check_regularizer, L2SP, partial(L2SP, 0.0, 0.0)),
         (check_batch_transform, Mixup, partial(mixing, overwrite)),
+        (check_objective, IRM, partial(minimising, count_on)),
+        (check_feature_transform, MixStyle, partial(plain(MixStyle, detach=do_nothing), 1.0)),
         (check_augmentation, Light, AlwaysMirrors),
         (check_loss, CrossEntropy, partial(punishing, lambda right, *_: -right)),
     ],
@@ -406,6 +505,8 @@ MODULES = {
     "method": methods,
     "regularizer": regularizers,
     "batch transform": batch_transforms,
+    "feature transform": feature_transforms,
+    "objective": objectives,
     "augmentation": augmentations,
     "loss": losses,
 }

@@ -25,10 +25,14 @@ if TYPE_CHECKING:
     from crossgraft.testing.contracts import NUM_IMAGES as NUM_IMAGES
     from crossgraft.testing.contracts import SCORE_CONTRACTS as SCORE_CONTRACTS
     from crossgraft.testing.contracts import check_score as check_score
+    from crossgraft.testing.feature_transforms import FEATURE_TRANSFORM_CONTRACTS as FEATURE_TRANSFORM_CONTRACTS
+    from crossgraft.testing.feature_transforms import check_feature_transform as check_feature_transform
     from crossgraft.testing.losses import LOSS_CONTRACTS as LOSS_CONTRACTS
     from crossgraft.testing.losses import check_loss as check_loss
     from crossgraft.testing.methods import METHOD_CONTRACTS as METHOD_CONTRACTS
     from crossgraft.testing.methods import check_method as check_method
+    from crossgraft.testing.objectives import OBJECTIVE_CONTRACTS as OBJECTIVE_CONTRACTS
+    from crossgraft.testing.objectives import check_objective as check_objective
     from crossgraft.testing.promises import ContractError as ContractError
     from crossgraft.testing.regularizers import REGULARIZER_CONTRACTS as REGULARIZER_CONTRACTS
     from crossgraft.testing.regularizers import check_regularizer as check_regularizer

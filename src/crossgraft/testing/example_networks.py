@@ -156,3 +156,16 @@ def move_weights(classifier: Classifier) -> None:
     with torch.no_grad():
         for parameter in classifier.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=random).to(parameter), alpha=0.1)
+
+
+def surroundings(network: Classifier) -> dict[str, object]:
+    """Attributes, hooks and flags of every module, by the name of the module."""
+    return {
+        name: (
+            sorted(vars(module)),
+            [len(value) for key, value in sorted(vars(module).items()) if key.endswith("hooks")],
+            module.training,
+            [(key, parameter.requires_grad) for key, parameter in module.named_parameters(recurse=False)],
+        )
+        for name, module in network.named_modules()
+    }

@@ -10,7 +10,14 @@ from torch import Tensor
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.seeding import torch_generator
-from crossgraft.testing.example_networks import NUM_IMAGES, ExampleTrainingSet, example_classifier, example_step, move_weights
+from crossgraft.testing.example_networks import (
+    NUM_IMAGES,
+    ExampleTrainingSet,
+    example_classifier,
+    example_step,
+    move_weights,
+    surroundings,
+)
 from crossgraft.testing.promises import (
     Contract,
     declares_its_facts,
@@ -82,14 +89,14 @@ def leaves_nothing_behind(regularizer: Regularizer, *, classifier: Classifier | 
     """After ``detach`` the network is as it was: weights, flags, hooks and attributes."""
     network = copy.deepcopy(classifier or example_classifier())
     weights = copy.deepcopy(network.state_dict())
-    before = _surroundings(network)
+    before = surroundings(network)
     ours = copy.deepcopy(regularizer)
     attach(ours, network, ExampleTrainingSet(network))
     _loss(ours, network)
     ours.detach()
     moved = [name for name, value in weights.items() if not torch.equal(network.state_dict()[name], value)]
     require(not moved, regularizer, f"it changes {', '.join(moved)}")
-    after = _surroundings(network)
+    after = surroundings(network)
     changed = [name for name in after if after[name] != before.get(name)]
     require(not changed, regularizer, f"after detach it has left something on {', '.join(map(repr, changed))}")
 
@@ -182,16 +189,3 @@ def _terms(regularizer: Regularizer, network: Classifier) -> dict[str, Tensor]:
 
 def _same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
-def _surroundings(network: Classifier) -> dict[str, object]:
-    """Attributes, hooks and flags of every module, by the name of the module."""
-    return {
-        name: (
-            sorted(vars(module)),
-            [len(value) for key, value in sorted(vars(module).items()) if key.endswith("hooks")],
-            module.training,
-            [(key, parameter.requires_grad) for key, parameter in module.named_parameters(recurse=False)],
-        )
-        for name, module in network.named_modules()
-    }

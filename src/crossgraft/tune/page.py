@@ -31,7 +31,7 @@ from crossgraft.report.verdict import (
 from crossgraft.split.page import parts_table
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, num_choices
-from crossgraft.tune.domains.page import unseen_domains_section
+from crossgraft.tune.domains.page import marks_oracle, unseen_domains_section
 from crossgraft.tune.domains.words import unseen_in_words
 from crossgraft.tune.page_curves import curves_of_several, curves_section, gradients_section
 from crossgraft.tune.page_training import calibration_section, folds_section, grid_section, plan_section, thresholds_section
@@ -49,6 +49,7 @@ _STATISTICS = (
 )
 
 
+@marks_oracle
 def similarity_section(source: Source[TuningRecord]) -> Section | None:
     """Similarity of the fine-tuned network, and of untouched weights under other statistics; None where it was not measured."""
     record = source.record
@@ -79,6 +80,7 @@ def similarity_table(similarity: Mapping[str, float]) -> Table:
 _PROBABILITY = NumberFormat(decimals=3)
 
 
+@marks_oracle
 def mistakes_section(source: Source[TuningRecord]) -> Section | None:
     """Small images of the most certain mistakes, or a table of them; None without any."""
     mistakes = source.record.mistakes
@@ -200,6 +202,8 @@ def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
         *verdict_blocks(_answer(record), caveats_of(source, TUNING_CAVEATS), after_tuning(source)),
         Paragraph(_picked(record)),
     ]
+    if record.unseen_domains is not None and record.unseen_domains.is_each:
+        return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)  # what follows is about all images at once
     primary = headline(record)
     split = primary.split if primary is not None else "test"
     rows = [row for row in overall(record.metrics) if row.split == split and _is_a_share(row)]
@@ -236,6 +240,7 @@ def _is_a_share(row: MetricRecord) -> bool:
     return row.higher_is_better and row.value is not None and 0 <= row.value <= 1
 
 
+@marks_oracle
 def metrics_section(source: Source[TuningRecord]) -> Section | None:
     """Every metric over all classes and images, one table a part of the data."""
     record = source.record
@@ -261,6 +266,7 @@ def _about_intervals(rows: Sequence[MetricRecord]) -> str:
     return "Without groups every image counts as independent. If patients have several images, intervals are too narrow."
 
 
+@marks_oracle
 def classes_section(source: Source[TuningRecord]) -> Section | None:
     """Metrics of each class, the confusion matrix and the ROC curves."""
     record = source.record
@@ -317,6 +323,7 @@ def _roc(source: Source[TuningRecord]) -> Figure:
     return Figure([drawing], caption=caption)
 
 
+@marks_oracle
 def subgroups_section(source: Source[TuningRecord]) -> Section | None:
     """The primary metric in each subgroup, one figure and table an attribute; None without attributes."""
     record = source.record

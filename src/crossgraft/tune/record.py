@@ -390,6 +390,11 @@ class TuningRecord(MayBeEdited):
         return self
 
     @property
+    def is_oracle(self) -> bool:
+        """Whether models were picked on images of the domain that they are tested on."""
+        return self.unseen_domains is not None and self.unseen_domains.is_oracle
+
+    @property
     def headline(self) -> MetricRecord | None:
         """The primary metric on held-out rows; where every domain was left out in turn, the mean over them."""
         pooled = self.metric(self.primary_metric)

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 
 _NOT_STATED = "not stated"
+_ORACLE = " (oracle)"
+_MEAN, _WORST = "(mean)", "(worst)"
+"""In the column of domains: what is about all of them."""
 
 
 def look_at_known_results(reporter: Reporter) -> None:
@@ -251,8 +254,13 @@ class FineTuningResult(ModelResult[TuningRecord]):
 
     @property
     def primary(self) -> Mapping[str, object]:
-        """The primary metric on held-out rows."""
-        return {} if self.headline is None else self.headline.number
+        """The primary metric on held-out rows; where every domain was left out in turn, the mean over them."""
+        if self.headline is None:
+            return {}
+        unseen = self.record.unseen_domains
+        is_mean = unseen is not None and unseen.is_each
+        number = self.headline.number | ({"split": "unseen", "domain": _MEAN} if is_mean else {})
+        return number | ({"split": f"{number['split']}{_ORACLE}"} if self.record.is_oracle else {})
 
     def to_frame(self) -> pd.DataFrame:
         """One row per metric: value, interval, and what it is about; where domains were left out, those of each domain follow."""
@@ -264,6 +272,8 @@ class FineTuningResult(ModelResult[TuningRecord]):
         if (unseen := self.record.unseen_domains) is not None:
             columns.insert(1, "domain")
             rows += _rows_of_domains(unseen)
+            mark = _ORACLE if unseen.is_oracle else ""
+            rows = [{**row, "split": f"{row['split']}{mark}"} for row in rows]
         return pd.DataFrame(rows, columns=columns)
 
     def history(self) -> pd.DataFrame:
@@ -298,7 +308,7 @@ def _rows_of_domains(unseen: UnseenDomainsRecord) -> list[Mapping[str, object]]:
         rows += [{**row.model_dump(), "split": "unseen", "domain": each.domain} for row in each.metrics]
         rows += _compared(unseen.metric, each.domain, {"seen": each.seen, "seen - unseen": each.gap})
     of_all = {"unseen": unseen.mean, "seen": unseen.seen, "seen - unseen": unseen.gap}
-    return [*rows, *_compared(unseen.metric, "mean", of_all), *_compared(unseen.metric, "worst", {"unseen": unseen.worst})]
+    return [*rows, *_compared(unseen.metric, _MEAN, of_all), *_compared(unseen.metric, _WORST, {"unseen": unseen.worst})]
 
 
 def _compared(metric: str, domain: str, records: Mapping[str, DomainMetricRecord | None]) -> list[Mapping[str, object]]:

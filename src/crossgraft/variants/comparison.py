@@ -257,6 +257,7 @@ def _flat_domains(unseen: dict[str, Any]) -> dict[str, object]:
     for name, each in named.items():
         flat |= _flat({name: each["value"]})
         flat |= _flat({f"{name} minus first": each["difference"] or _NO_DIFFERENCE})
+    flat |= _flat({"mean": unseen["mean"]})
     flat |= _flat({"minus_first": unseen["difference"] or _NO_DIFFERENCE})
     for name in ("seen", "gap"):
         flat |= _flat({name: unseen[name] or _NO_DIFFERENCE})

@@ -25,6 +25,9 @@ from crossgraft.variants.record import (
     ValueRecord,
 )
 
+ENOUGH_SEEDS = 3
+"""From so many on the interval of a mean counts seeds; the spread of two says next to nothing."""
+
 
 def tested_images(rows: TuningRows, metric: str) -> MeasuredImages:
     """The test images of all trainings of one seed, in the order of the data; with the domains that the metric is defined on."""
@@ -60,16 +63,13 @@ def describe_left_out(rows: TuningRows, first: str) -> ComparedOnDomainsRecord |
     )
 
 
-def measure_domains(
-    each: Measured, first: Measured | None, images: MeasuredImages, metric: ValueRecord
-) -> ComparedDomainsRecord | None:
+def measure_domains(each: Measured, first: Measured | None, images: MeasuredImages) -> ComparedDomainsRecord | None:
     """One variant on every domain; None where no domain was left out, or no training is done.
 
     Args:
         each: The variant.
         first: The variant that it is compared with; None: that one failed.
         images: The test images.
-        metric: The primary metric of the variant.
     """
     records = [one.record.unseen_domains for one in each.trainings if one.record is not None]
     known = [record for record in records if record is not None]
@@ -80,15 +80,22 @@ def measure_domains(
         alone = [images.of_domain(name) for name in images.domains]
         domains = [
             ComparedDomainRecord(
-                domain=name, value=_value(_measured(each, here), here, CONFIDENCE), difference=_difference(each, first, here)
+                domain=name,
+                value=value_over_seeds(_measured(each, here), here, CONFIDENCE),
+                difference=_difference(each, first, here),
             )
             for name, here in zip(images.domains, alone, strict=True)
         ]
     else:
         alone = []
-        domains = [ComparedDomainRecord(domain=known[0].domains[0].domain, value=metric, difference=of_mean)]
+        domains = [
+            ComparedDomainRecord(
+                domain=known[0].domains[0].domain, value=value_over_seeds(each.values, images, CONFIDENCE), difference=of_mean
+            )
+        ]
     return ComparedDomainsRecord(
         domains=domains,
+        mean=value_over_seeds(each.values, images, CONFIDENCE),
         difference=of_mean,
         worst=_worst(each, first, list(images.domains), alone) if len(alone) > 1 else None,
         seen=_over_seeds([_of_all(record, "seen") for record in known], limits=(0.0, 1.0)),
@@ -113,8 +120,8 @@ def _difference(
     return difference(_measured(each, here, seeds), _measured(first, here, seeds), here, confidence=confidence)
 
 
-def _value(values: Sequence[OnImages], here: MeasuredImages, confidence: float) -> ValueRecord:
-    """Mean over seeds with an interval of the test images and, with several, of seeds: as of a difference."""
+def value_over_seeds(values: Sequence[OnImages], here: MeasuredImages, confidence: float) -> ValueRecord:
+    """Mean over seeds with an interval of the test images and, from three on, of seeds: as of a difference."""
     by_seed = np.array([each.value for each in values])
     mean = float(by_seed.mean())
     try:
@@ -123,9 +130,10 @@ def _value(values: Sequence[OnImages], here: MeasuredImages, confidence: float) 
         return ValueRecord(value=None, no_interval_reason=refusal.reason)
     if total.low is None or total.high is None:
         return ValueRecord(value=mean, no_interval_reason=total.note)
-    of_seeds = float(by_seed.var(ddof=1)) / len(by_seed) if len(by_seed) > 1 else 0.0
+    counts_seeds = len(by_seed) >= ENOUGH_SEEDS
+    of_seeds = float(by_seed.var(ddof=1)) / len(by_seed) if counts_seeds else 0.0
     below, above = (reach_with_seeds(end, of_seeds, len(by_seed), confidence) for end in (mean - total.low, total.high - mean))
-    kind = "test images" if len(values) == 1 else "test images and seeds"
+    kind = "test images and seeds" if counts_seeds else "test images"
     return ValueRecord(value=mean, low=max(0.0, mean - below), high=min(1.0, mean + above), interval_of=kind)
 
 
@@ -137,7 +145,7 @@ def _worst(each: Measured, first: Measured | None, names: Sequence[str], alone: 
     smallest and at most the largest difference on one domain: min_k a_k − min_k b_k ∈ [min_k (a_k − b_k), max_k (a_k − b_k)].
     """
     confidence = 1 - (1 - CONFIDENCE) / len(alone)
-    values = [_value(_measured(each, here), here, confidence) for here in alone]
+    values = [value_over_seeds(_measured(each, here), here, confidence) for here in alone]
     lowest = int(np.argmin([np.inf if value.value is None else value.value for value in values]))
     value = values[lowest]
     if all(one.low is not None and one.high is not None for one in values):
@@ -147,7 +155,7 @@ def _worst(each: Measured, first: Measured | None, names: Sequence[str], alone: 
         value = value.model_copy(update={"low": None, "high": None, "no_interval_reason": "a domain has no interval"})
     if each is first or first is None:
         return ComparedDomainRecord(domain=names[lowest], value=value, difference=None)
-    of_first = [_value(_measured(first, here), here, confidence).value for here in alone]
+    of_first = [value_over_seeds(_measured(first, here), here, confidence).value for here in alone]
     found = [_difference(each, first, here, confidence=confidence) for here in alone]
     difference_of_lowest = (value.value or 0.0) - min(one for one in of_first if one is not None)
     known = [one for one in found if one is not None and one.low is not None and one.high is not None]

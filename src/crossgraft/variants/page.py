@@ -18,6 +18,7 @@ from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
 from crossgraft.report.verdict import caveats_of, in_one_line, provenance_section, references_section, verdict_blocks
+from crossgraft.tune.domains.page import marks_oracle
 from crossgraft.tune.page import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.tune.words import ADAPTED, CKA, untouched_in_words
 from crossgraft.variants.page_domains import compared_domains_section
@@ -188,6 +189,7 @@ def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Se
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
 
+@marks_oracle
 def variants_section(source: Source[FineTuningComparisonRecord]) -> Section:
     """Every variant with all that was measured, the best first, and what it sets."""
     record = source.record
@@ -276,6 +278,7 @@ _TO_THE_CURVE: tuple[tuple[Column, Callable[[_Differences], Cell]], ...] = (
 )
 
 
+@marks_oracle
 def differences_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
     """Each variant minus full on the same images, and where it lies to the curve; None without full."""
     record = source.record
@@ -313,6 +316,7 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
     return Section(name="differences", title="What differs", part="evidence", blocks=blocks)
 
 
+@marks_oracle
 def mixed_weights_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
     """The curve as a table, and the point that val would pick; None without one."""
     record = source.record
@@ -361,6 +365,7 @@ def _picked(record: InterpolationRecord, metric: str) -> str:
     )
 
 
+@marks_oracle
 def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Section:
     """One row per training."""
     record = source.record

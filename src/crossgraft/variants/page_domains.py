@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from crossgraft.report.blocks import Block, Folded, Items, Paragraph, Section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, words
+from crossgraft.tune.domains.page import marks_oracle
 from crossgraft.tune.planning.leave_out import ORACLE
 from crossgraft.variants.record import (
     ComparedDomainsRecord,
@@ -38,6 +40,7 @@ class _Difference(NamedTuple):
     difference: DifferenceRecord
 
 
+@marks_oracle
 def compared_domains_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
     """Every variant on every domain that was left out; None where none was."""
     record = source.record
@@ -62,35 +65,23 @@ def _table(record: FineTuningComparisonRecord, about: ComparedOnDomainsRecord, p
     names = list(dict.fromkeys(each.domain for pair in pairs for each in pair.unseen.domains))
     shown = names if len(names) <= _MOST_COLUMNS and about.is_each else []
     main = f"Mean over {about.column}" if about.is_each else about.left_out[0]
+    of_difference = Column("95 % interval", numeric=True, csv_titles=("difference low", "difference high"))
     columns: list[tuple[Column, Callable[[_Pair], Cell]]] = [
         (Column("Variant"), lambda pair: words(pair.variant.named)),
-        *((Column(name, numeric=True, page_only=True), _of_domain(name)) for name in shown),
-        (Column(main, numeric=True), lambda pair: number(pair.variant.metric.value, NUMBERS, strong=True)),
-        (INTERVAL, lambda pair: interval(pair.variant.metric.low, pair.variant.metric.high, NUMBERS)),
-    ]
-    if any(pair.unseen.worst is not None for pair in pairs):
-        columns += [
-            (Column("Worst", numeric=True), lambda pair: number(_worst(pair).value, NUMBERS)),
-            (
-                Column("Which", page_only=True),
-                lambda pair: words(None if pair.unseen.worst is None else pair.unseen.worst.domain),
-            ),
-        ]
-    if any(pair.unseen.gap is not None for pair in pairs):
-        columns += [
-            (Column("Seen", numeric=True, page_only=True), lambda pair: number((pair.unseen.seen or _NOTHING).value, NUMBERS)),
-            (Column("Gap", numeric=True), lambda pair: number((pair.unseen.gap or _NOTHING).value, NUMBERS)),
-        ]
-    of_difference = Column("95 % interval", numeric=True, csv_titles=("difference low", "difference high"))
-    columns += [
+        (Column(main, numeric=True), lambda pair: number(pair.unseen.mean.value, NUMBERS, strong=True)),
+        (INTERVAL, lambda pair: interval(pair.unseen.mean.low, pair.unseen.mean.high, NUMBERS)),
         (Column(f"Minus {about.first}", numeric=True), lambda pair: number(_minus(pair).value, NUMBERS)),
         (of_difference, lambda pair: interval(_minus(pair).low, _minus(pair).high, NUMBERS)),
     ]
-    oracle = " (oracle)" if about.is_oracle else ""
+    if any(pair.unseen.worst is not None for pair in pairs):
+        columns.append((Column("Worst", numeric=True), _worst))
+    if any(pair.unseen.gap is not None for pair in pairs):
+        columns.append((Column("Gap", numeric=True), lambda pair: number((pair.unseen.gap or _NOTHING).value, NUMBERS)))
+    columns += [(Column(name, numeric=True, page_only=True), _of_domain(name)) for name in shown]
     return table_of(
         pairs,
         columns,
-        caption=f"{record.metric_title} on {about.column}s that training never saw{oracle}, the best first",
+        caption=f"{record.metric_title} on {about.column}s that training never saw, the best first",
         file_name="domains",
         notes=[f"{pair.variant.named}: {_minus(pair).reason}." for pair in pairs if _minus(pair).reason is not None],
     )
@@ -100,8 +91,11 @@ def _of_domain(name: str) -> Callable[[_Pair], Cell]:
     return lambda pair: number(next((each.value.value for each in pair.unseen.domains if each.domain == name), None), NUMBERS)
 
 
-def _worst(pair: _Pair) -> ValueRecord:
-    return _NOTHING if pair.unseen.worst is None else pair.unseen.worst.value
+def _worst(pair: _Pair) -> Cell:
+    worst = pair.unseen.worst
+    if worst is None:
+        return number(None, NUMBERS)
+    return replace(number(worst.value.value, NUMBERS), text=f"{NUMBERS(worst.value.value)} ({worst.domain})")
 
 
 def _minus(pair: _Pair) -> DifferenceRecord:

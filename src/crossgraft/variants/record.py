@@ -137,6 +137,7 @@ class ComparedDomainsRecord(Record):
     """One variant on every domain that training never saw."""
 
     domains: list[ComparedDomainRecord]
+    mean: ValueRecord = Field(description="Over the domains; its interval counts other images and, with several, other seeds.")
     difference: DifferenceRecord | None = Field(description="Of the mean over domains, to the first variant; None for that one.")
     worst: ComparedDomainRecord | None = Field(
         default=None,
@@ -235,6 +236,11 @@ class FineTuningComparisonRecord(MayBeEdited):
     warnings: list[str] = []
     notes: list[str] = []
     references: list[Reference] = []
+
+    @property
+    def is_oracle(self) -> bool:
+        """Whether models were picked on images of the domain that they are tested on."""
+        return self.domains is not None and self.domains.is_oracle
 
     def variant(self, name: str) -> ComparedVariantRecord:
         """The variant called ``name``.

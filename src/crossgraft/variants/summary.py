@@ -14,14 +14,17 @@ from crossgraft.tune.record import BatchNormMode
 from crossgraft.tune.words import missed_in_words
 from crossgraft.variants.comparison import Measured, MeasuredImages, difference
 from crossgraft.variants.curves import MixedCurve, above_curve
-from crossgraft.variants.domains import measure_domains
-from crossgraft.variants.record import ComparedTrainingRecord, ComparedVariantRecord, DifferenceRecord, ValueRecord
+from crossgraft.variants.domains import ENOUGH_SEEDS, measure_domains
+from crossgraft.variants.record import (
+    ComparedDomainsRecord,
+    ComparedTrainingRecord,
+    ComparedVariantRecord,
+    DifferenceRecord,
+    ValueRecord,
+)
 from crossgraft.variants.study import DoneTraining, VariantStudy
 from crossgraft.variants.variant import left_out
 from crossgraft.words.formatting import counted
-
-ENOUGH_SEEDS = 3
-"""From so many on the interval of a mean is that of seeds; the spread of two says next to nothing."""
 
 
 def measure_variants(done: Sequence[DoneTraining], images: MeasuredImages) -> list[Measured]:
@@ -42,11 +45,13 @@ def summarise(measured: Sequence[Measured], curves: Sequence[MixedCurve], images
     pairs = _pairs(measured, images)
     rows = [_row(each, full, pairs, curves, images) for each in measured]
     first = measured[0] if measured and measured[0].trainings else None
-    rows = [
-        row.model_copy(update={"unseen": measure_domains(each, first, images, row.metric)})
-        for row, each in zip(rows, measured, strict=True)
-    ]
+    rows = [_on_domains(row, measure_domains(each, first, images)) for row, each in zip(rows, measured, strict=True)]
     return sorted(rows, key=lambda row: (row.metric.value is None, -(row.metric.value or 0.0)))
+
+
+def _on_domains(row: ComparedVariantRecord, unseen: ComparedDomainsRecord | None) -> ComparedVariantRecord:
+    """With what is known of domains that training never saw, whose mean then is the metric."""
+    return row if unseen is None else row.model_copy(update={"unseen": unseen, "metric": unseen.mean})
 
 
 def _pairs(measured: Sequence[Measured], images: MeasuredImages) -> dict[tuple[str, str], DifferenceRecord]:
@@ -171,8 +176,15 @@ def _in_words(value: object) -> str:
     return value if isinstance(value, str) else spell(value) if hasattr(value, "name") else str(value)
 
 
-def intervals_in_words(num_seeds: int) -> str:
-    """What would have to be drawn anew for the intervals of the variants to say how much it changes."""
+def intervals_in_words(num_seeds: int, *, on_domains: bool = False) -> str:
+    """What would have to be drawn anew for the intervals of the variants to say how much it changes.
+
+    Args:
+        num_seeds: Trainings of each variant.
+        on_domains: Whether domains were left out; from three seeds on their intervals count images and seeds.
+    """
+    if on_domains and num_seeds >= ENOUGH_SEEDS:
+        return f"Intervals count other images of these domains and, by {num_seeds} seeds, other seeds; not other domains."
     if num_seeds >= ENOUGH_SEEDS:
         return (
             f"Intervals of a variant are those of its mean over {num_seeds} seeds: how much other seeds would "

@@ -145,14 +145,16 @@ def _refuse_what_variants_say(options: CompareOptions) -> None:
     asked = given(options)
     for name in (*_SAID_BY_VARIANTS, "folds"):
         if name in asked and options.preset is not None:
+            typed = name.replace("_", "-")
             raise UsageError(
-                f"--preset {options.preset} does not go with --compare: it stands for --{name.replace('_', '-')}, too. Train with it alone, or "
+                f"--preset {options.preset} does not go with --compare: it stands for --{typed}, too. Train with it alone, or "
                 "give its other settings one by one (crossgraft list presets)."
             )
     for name in _SAID_BY_VARIANTS:
         if name in asked:
+            typed = name.replace("_", "-")
             raise UsageError(
-                f"--{name.replace('_', '-')} does not go with --compare, whose variants say it themselves: full+l2_sp, partial:3+l2_sp."
+                f"--{typed} does not go with --compare, whose variants say it themselves: full+l2_sp, partial:3+l2_sp."
             )
     if "adapter" in asked:
         raise UsageError(_NO_ADAPTER)
@@ -236,7 +238,7 @@ def _record(
         domains=describe_left_out(rows, study.variants[0].name),
         interpolation_reason=reason,
         looks=max(counted_looks, key=lambda looks: looks.number, default=None),
-        interval_words=intervals_in_words(len(study.seeds)),
+        interval_words=intervals_in_words(len(study.seeds), on_domains=rows.left_out is not None),
         seconds=sum(each.row.seconds for each in done),
         checks=study.checks,
         warnings=[

@@ -14,6 +14,7 @@ from crossgraft.options.models import CodeOptions
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import PREDICT_IMAGES, Caveat, CaveatOf, Following, leakage_not_checked, unsound_data
 from crossgraft.tasks import recorded_task
+from crossgraft.tune.planning.leave_out import ORACLE
 from crossgraft.tune.words import untouched_in_words
 from crossgraft.variants.record import ComparedVariantRecord, DifferenceRecord, FineTuningComparisonRecord, ValueRecord
 from crossgraft.words.formatting import NumberFormat, counted, joined
@@ -28,7 +29,7 @@ def answer_in_words(record: FineTuningComparisonRecord) -> str:
         return "No variant has a value, so nothing can be said."
     best = done[0]
     name = metric_name_in_words(record.primary_metric)
-    sentences = [f"The best {name} on test is that of {best.named}: {value_in_words(best.metric)}."]
+    sentences = [f"The best {name} {where_measured(record)} is that of {best.named}: {value_in_words(best.metric)}."]
     doubt = best_may_be_guessing(record)
     if doubt is not None:
         sentences.append(doubt)
@@ -42,7 +43,7 @@ def best_in_words(record: FineTuningComparisonRecord) -> str:
         return "No variant has a value, so nothing can be said."
     best, name = done[0], metric_name_in_words(record.primary_metric)
     guess = guessing(record.primary_metric, num_choices(record))
-    text = f"{best.named} has the best {name} on test, {value_in_words(best.metric, guess=guess)}"
+    text = f"{best.named} has the best {name} {where_measured(record)}, {value_in_words(best.metric, guess=guess)}"
     rivals = [row.variant for row in done if row.variant in best.not_separable_from]
     unknown = [row.variant for row in done[1:] if _is_unknown(row, best)]
     if rivals:
@@ -53,6 +54,19 @@ def best_in_words(record: FineTuningComparisonRecord) -> str:
         return f"{text}."
     seed = "" if len(record.seeds) > 1 else " with this one seed"
     return f"{text}; separably better than {joined([row.variant for row in done[1:]])}{seed}."
+
+
+def where_measured(record: FineTuningComparisonRecord) -> str:
+    """The images of the primary metric, after its name.
+
+    >>> where_measured(FineTuningComparisonRecord.model_construct(domains=None))
+    'on test'
+    """
+    about = record.domains
+    if about is None:
+        return "on test"
+    where = f"as the mean over {about.column}s that" if about.is_each else f"on {about.column} {about.left_out[0]}, which"
+    return f"{where} training never saw{' (oracle)' if about.is_oracle else ''}"
 
 
 def num_choices(record: FineTuningComparisonRecord) -> int:
@@ -253,7 +267,14 @@ def edited_images(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
     return edited_caveat(source.record.edits)
 
 
+def picked_on_test(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
+    """Models were picked on images of the domain that they are tested on."""
+    about = source.record.domains
+    return None if about is None or not about.is_oracle else Caveat(ORACLE)
+
+
 COMPARISON_CAVEATS: tuple[CaveatOf[FineTuningComparisonRecord], ...] = (
+    picked_on_test,
     unsound_data,
     may_be_guessing,
     failed_variants,
@@ -270,6 +291,8 @@ COMPARISON_CAVEATS: tuple[CaveatOf[FineTuningComparisonRecord], ...] = (
 def after_comparison(source: Source[FineTuningComparisonRecord]) -> Following | None:
     """To predict with the first model of the best variant; None where no model was kept."""
     record, typed = source.record, source.typed
+    if record.domains is not None and record.domains.is_each:
+        return None  # each training is several models, none of which is that of all images
     best = next((row.variant for row in record.variants if row.metric.value is not None), None)
     of_best = (row.folder for row in record.trainings if row.variant == best and row.state == "done")
     folder = next((folder for folder in of_best if folder is not None), None)

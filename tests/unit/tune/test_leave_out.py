@@ -1,6 +1,7 @@
 """Whole runs that leave a domain out, on a tiny network of the user's own."""
 
 import json
+import re
 import sys
 import textwrap
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 from crossgraft import fine_tune, predict
+from crossgraft.bench.numbers import is_named_by, numbers_of, with_primary
 from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.rank.results_store import read_known_results
 from crossgraft.tune import jobs
@@ -132,6 +134,9 @@ def test_every_domain_is_measured_by_the_model_that_never_saw_it(each, tmp_path)
     assert unseen.spread == pytest.approx(np.std(list(by_hospital.values()), ddof=1))
     assert unseen.gap.value == pytest.approx(np.mean([row.seen.value - row.unseen.value for row in unseen.domains]))
     assert tuned.primary["value"] == unseen.mean.value
+    numbers, words = with_primary(numbers_of(tuned.to_frame()), tuned.primary)
+    (number,) = [row for row in numbers if is_named_by(words, row)]
+    assert number["value"] == unseen.mean.value
     assert {path.name for path in (out / "jobs").iterdir()} == {f"without {name}" for name in HOSPITALS}
     assert tuned.record.folds == []
     assert [point.fold for point in tuned.record.grid] == [None] * 4
@@ -141,7 +146,7 @@ def test_every_domain_is_measured_by_the_model_that_never_saw_it(each, tmp_path)
     assert of_gent.to_dict() == pytest.approx(
         {"unseen": row.unseen.value, "seen": row.seen.value, "seen - unseen": row.gap.value}
     )
-    assert metrics[metrics.domain == "mean"].split.tolist() == ["unseen", "seen", "seen - unseen"]
+    assert metrics[metrics.domain == "(mean)"].split.tolist() == ["unseen", "seen", "seen - unseen"]
     assert TuningRecord.model_validate_json((out / "report.json").read_bytes()) == tuned.record
     alone = fine_tune(scans(groups=patients()), **FAST, leave_out="GENT", out=tmp_path / "alone")
     assert weights(tmp_path / "alone/jobs/without GENT") == weights(out / "jobs" / "without GENT")
@@ -212,10 +217,16 @@ def test_a_run_that_is_stopped_between_and_within_trainings_ends_like_a_whole_on
 def test_an_oracle_is_called_so_everywhere_and_is_no_known_result(tmp_path, page):
     tuned = fine_tune(scans(), **FAST, leave_out="GENT", oracle=True, out=tmp_path / "run")
     assert tuned.record.unseen_domains.is_oracle
-    assert (tmp_path / "run" / "report.html").read_text(encoding="utf-8").count("Oracle, an upper bound") >= 2
+    written = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert written.count("Oracle, an upper bound") >= 2
     assert any("oracle" in note.lower() for note in tuned.plan.record.notes)
     assert read_known_results() == []
     assert "(oracle)" in tuned.record.splits[1].origin
+    assert all(split.endswith(" (oracle)") for split in pd.read_csv(tmp_path / "run" / "metrics.csv").split)
+    captions = re.findall(r"<caption[^>]*>(.*?)</caption>", written, re.DOTALL)
+    of_numbers = [caption for caption in captions if re.search("Metrics|never saw|true class", caption)]
+    assert len(of_numbers) >= 3
+    assert all("(oracle)" in caption for caption in of_numbers)
 
 
 def test_a_failed_training_is_a_row_with_a_reason_and_the_mean_is_over_the_others(monkeypatch):

@@ -3,9 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from crossgraft import compare_fine_tunings
 from crossgraft.errors import UsageError
+from crossgraft.variants.comparison import MeasuredImages
+from crossgraft.variants.domains import value_over_seeds
 from crossgraft.variants.record import FineTuningComparisonRecord
 from support.domains import HOSPITALS, four_hospitals, of_hospitals
 
@@ -51,6 +54,8 @@ def test_variants_are_compared_on_each_domain_the_mean_and_the_worst_by_image_an
     assert [each.difference.value for each in linear.domains] == pytest.approx(paired.tolist())
     assert linear.difference.value == pytest.approx(paired.mean())
     assert linear.difference == record.variant("linear").difference
+    assert linear.mean.value == record.variant("linear").metric.value
+    assert linear.mean.interval_of == "test images"
     assert linear.worst.difference.value == pytest.approx(
         of_domain["linear"].mean(axis=0).min() - of_domain["full"].mean(axis=0).min()
     )
@@ -77,7 +82,7 @@ def test_one_domain_has_no_worst_and_noise_in_it_changes_no_weight(tmp_path):
         result = compare_fine_tunings(data, compare="full,linear", **FAST, leave_out="GENT", out=tmp_path / name)
         (row,) = result.record.variant("linear").unseen.domains
         assert row.domain == "GENT"
-        assert row.value == result.record.variant("linear").metric
+        assert row.value.value == result.record.variant("linear").metric.value
         assert result.record.variant("linear").unseen.worst is None
         assert len(result.record.interpolation) == 1
     weights = "jobs/without GENT/weights.safetensors"
@@ -110,3 +115,26 @@ def test_a_training_without_one_of_its_models_is_left_out(monkeypatch):
     assert [row.state for row in record.trainings] == ["failed", "done"]
     assert record.trainings[0].reason == "without GENT: no training without it ended with a model"
     assert record.variant("linear").unseen.difference.reason == "the first variant has no training"
+
+
+def test_from_three_seeds_on_intervals_count_images_and_seeds():
+    hospitals, targets, rng = np.repeat(HOSPITALS[:2], 40), np.arange(80) % 2, np.random.default_rng(3)
+    data = of_hospitals(hospitals, targets, size=2)
+    images = MeasuredImages(data, "balanced_accuracy", {name: hospitals == name for name in HOSPITALS[:2]})
+    values = [images.measure(np.where(rng.random(80) < share, targets, 1 - targets)) for share in (0.6, 0.75, 0.9)]
+    by_seed = [each.value for each in values]
+    for each in values:
+        ((_, answers),) = each.terms
+        of_each = [
+            np.mean([(answers == targets)[(hospitals == name) & (targets == k)].mean() for k in (0, 1)]) for name in HOSPITALS[:2]
+        ]
+        assert each.value == pytest.approx(np.mean(of_each))
+    found, of_images = value_over_seeds(values, images, 0.95), images.mean(values)
+    variance = np.var(by_seed, ddof=1) / 3
+    total = ((of_images.value - of_images.low) / stats.norm.ppf(0.975)) ** 2 + variance
+    reach = stats.t.ppf(0.975, 2 * (total / variance) ** 2) * np.sqrt(total)
+    assert found.interval_of == "test images and seeds"
+    assert found.value - found.low == pytest.approx(reach)
+    two = value_over_seeds(values[:2], images, 0.95)
+    assert two.interval_of == "test images"
+    assert two.low == pytest.approx(images.mean(values[:2]).low)

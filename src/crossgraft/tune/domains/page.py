@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import NamedTuple, TypeVar
 
 from crossgraft.metrics.words import guessing
-from crossgraft.report.blocks import Block, Figure, Items, Paragraph, Section
+from crossgraft.records.base import Record
+from crossgraft.report.blocks import Block, Figure, Folded, Items, Paragraph, Section
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
@@ -18,6 +21,31 @@ from crossgraft.tune.record import DomainMetricRecord, TuningRecord, UnseenDomai
 from crossgraft.words.formatting import counted
 
 _MOST_DRAWN = 24
+_ORACLE = " (oracle)"
+
+
+RecordT = TypeVar("RecordT", bound=Record)
+
+
+def marks_oracle(build: Callable[[Source[RecordT]], Section | None]) -> Callable[[Source[RecordT]], Section | None]:
+    """Every table of a section says so where models were picked on images of the domain that they are tested on."""
+
+    @wraps(build)
+    def marked(source: Source[RecordT]) -> Section | None:
+        section = build(source)
+        if section is None or not getattr(source.record, "is_oracle", False):
+            return section
+        return replace(section, blocks=[_marked(block) for block in section.blocks])
+
+    return marked
+
+
+def _marked(block: Block) -> Block:
+    if isinstance(block, Table):
+        return replace(block, caption=block.caption + _ORACLE)
+    return replace(block, blocks=[_marked(each) for each in block.blocks]) if isinstance(block, Folded) else block
+
+
 _NOTHING = DomainMetricRecord(value=None)
 
 
@@ -33,6 +61,7 @@ class _Line(NamedTuple):
     is_of_all: bool = False
 
 
+@marks_oracle
 def unseen_domains_section(source: Source[TuningRecord]) -> Section | None:
     """Each domain that was left out, their mean, the worst, and the gap to images of domains that were seen; None without."""
     record = source.record
@@ -103,7 +132,7 @@ def _table(unseen: UnseenDomainsRecord) -> Table:
                 else []
             ),
         ],
-        caption=f"{unseen.title} on each {unseen.column} that training never saw{' (oracle)' if unseen.is_oracle else ''}",
+        caption=f"{unseen.title} on each {unseen.column} that training never saw",
         file_name="domains",
         notes=list(_notes(unseen, lines)),
     )
