@@ -256,6 +256,11 @@ MUTATIONS = {
         ("tune/planning/domain_rules.py", "(self.counts > 0).sum(0) == 1", "(self.counts > 0).sum(0) == 0"),
         ("tune/planning/domain_rules.py", "for each in folds)\n    return next", "for each in folds[:1])\n    return next"),
     ],
+    "unit/audit/test_objective_heads.py": [
+        ("audit/mitigation/_objective_head.py", "/ (2 * inverse_penalty * len(features))", "/ len(features)"),
+        ("audit/mitigation/_objective_head.py", "copies = objective.fewest_per_group", "copies = 1"),
+        ("audit/mitigation/group_dro.py", 'GroupDRO(self.eta, "domains_and_classes")', "GroupDRO(self.eta)"),
+    ],
     "unit/models/adapters/test_lora.py": [("models/adapters/lora.py", "alpha / r, dropout", "alpha, dropout")],
     # Training steps, schedules, what is picked, resuming, what a saved model says
     "unit/tune/engine/test_schedule.py": [
