@@ -116,7 +116,7 @@ class Slots(Tuning):
         in_words=lambda now: now.plugins.sampler,
     )
     objective: str | Mapping[str, object] | Objective = option(
-        "What is minimised over --domains: erm (the mean), irm, vrex:weight=3, group_dro.",
+        "What is minimised: erm (the mean), or over domains irm, vrex:weight=3, group_dro.",
         default="erm",
         only_if_given=True,
         in_words=lambda now: now.plugins.in_words("objective"),

@@ -97,7 +97,7 @@ def measure_domains(each: Measured, first: Measured | None, images: MeasuredImag
         domains=domains,
         mean=value_over_seeds(each.values, images, CONFIDENCE),
         difference=of_mean,
-        worst=_worst(each, first, list(images.domains), alone) if len(alone) > 1 else None,
+        worst=worst_domain(each, first, list(images.domains), alone) if len(alone) > 1 else None,
         seen=_over_seeds([_of_all(record, "seen") for record in known], limits=(0.0, 1.0)),
         gap=_over_seeds([_of_all(record, "gap") for record in known], limits=(-1.0, 1.0)),
     )
@@ -137,7 +137,9 @@ def value_over_seeds(values: Sequence[OnImages], here: MeasuredImages, confidenc
     return ValueRecord(value=mean, low=max(0.0, mean - below), high=min(1.0, mean + above), interval_of=kind)
 
 
-def _worst(each: Measured, first: Measured | None, names: Sequence[str], alone: Sequence[MeasuredImages]) -> ComparedDomainRecord:
+def worst_domain(
+    each: Measured, first: Measured | None, names: Sequence[str], alone: Sequence[MeasuredImages]
+) -> ComparedDomainRecord:
     """The domain with the lowest mean over seeds, and how much lower or higher it is than the lowest of the first variant.
 
     With K domains each has an interval of 1 − 0.05 / K, so that all hold at once. The lowest true value lies between the lowest

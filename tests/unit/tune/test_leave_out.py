@@ -86,6 +86,21 @@ def test_noise_in_one_domain_leaves_the_model_without_it_as_it_was_among_each(tm
     assert same == {"BONN": False, "GENT": True, "LYON": False, "OSLO": False}
 
 
+def test_labels_of_a_domain_do_not_decide_which_metric_picks_the_model_without_it():
+    """Where GENT has few images of a class, val without LYON has none of it; the training without GENT has some from LYON."""
+    clean = scans()
+    labels, hospital = clean.targets.copy(), clean.attributes["hospital"]
+    for name in ("GENT", "LYON"):
+        labels[np.flatnonzero(hospital == name)[:4]] = 2
+    fewer = labels.copy()
+    fewer[np.flatnonzero(hospital == "GENT")[:3]] = 1
+    for of_row, picked_by in ((labels, ["auc", "auc"]), (fewer, ["auc", "loss"])):
+        data = of_hospitals(hospital, of_row, images=pixels(clean))
+        record = fine_tune(data, **FAST | {"epochs": 1}, leave_out="each").record
+        of_domain = {row.domain: row.picked_by for row in record.unseen_domains.domains}
+        assert [of_domain["GENT"], of_domain["LYON"]] == picked_by
+
+
 def pixels(data):
     return np.stack([data.read(row) for row in range(len(data))])
 

@@ -1,5 +1,7 @@
 """Several ways to fine-tune, each without every hospital in turn."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,9 +9,11 @@ from scipy import stats
 
 from crossgraft import compare_fine_tunings
 from crossgraft.errors import UsageError
-from crossgraft.variants.comparison import MeasuredImages
-from crossgraft.variants.domains import value_over_seeds
+from crossgraft.variants.comparison import Measured, MeasuredImages
+from crossgraft.variants.domains import value_over_seeds, worst_domain
 from crossgraft.variants.record import FineTuningComparisonRecord
+from crossgraft.variants.study import DoneTraining
+from crossgraft.variants.variant import Variant
 from support.domains import HOSPITALS, four_hospitals, of_hospitals
 
 pytestmark = pytest.mark.usefixtures("tiny_models")
@@ -138,3 +142,22 @@ def test_from_three_seeds_on_intervals_count_images_and_seeds():
     two = value_over_seeds(values[:2], images, 0.95)
     assert two.interval_of == "test images"
     assert two.low == pytest.approx(images.mean(values[:2]).low)
+
+
+def test_the_worst_of_two_ways_may_be_two_domains():
+    hospitals, targets = np.repeat(HOSPITALS[:2], 40), np.arange(80) % 2
+    data = of_hospitals(hospitals, targets, size=2)
+    images = MeasuredImages(data, "balanced_accuracy", {name: hospitals == name for name in HOSPITALS[:2]})
+    alone = [images.of_domain(name) for name in images.domains]
+
+    def right_in(shares):
+        wrong = np.concatenate([np.arange(40) // 2 >= share * 20 for share in shares])
+        training = Mock(spec=DoneTraining, seed=0)
+        return Measured(Mock(spec=Variant), [training], [images.measure(np.where(wrong, 1 - targets, targets))], 0)
+
+    one, first = right_in((0.9, 0.5)), right_in((0.6, 0.8))
+    worst = worst_domain(one, first, list(images.domains), alone)
+    assert (worst.domain, worst.value.value) == ("GENT", pytest.approx(0.5))
+    assert worst.difference.value == pytest.approx(0.5 - 0.6)
+    assert worst.difference.low < 0.5 - 0.8
+    assert worst.difference.high > 0.9 - 0.6

@@ -131,7 +131,7 @@ class BatchPlan:
         return list(torch.cat(drawn, dim=1))
 
     def _sizes(self) -> list[int]:
-        """Sizes under ``shuffle``; batches by stratum are as many, and all are full."""
+        """Images of each batch of ``shuffle``; by stratum there are as many batches, all full."""
         full, rest = divmod(self.num_samples, self.batch_size)
         sizes = [self.batch_size] * full
         if full == 0:

@@ -133,6 +133,7 @@ def test_combinations_on_their_own_images_are_those_of_the_images_alone():
     part = balanced_accuracy_combination([(1.0, said)], TARGETS, GROUPS, among=[here])
     alone = balanced_accuracy_combination([(1.0, said[here])], TARGETS[here], GROUPS[here])
     assert part[:3] == pytest.approx(alone[:3])
+    assert alone[:3] == pytest.approx(balanced_accuracy(said[here], TARGETS[here], GROUPS[here])[:3])
     minus = balanced_accuracy_combination([(-1.0, said)], TARGETS, GROUPS, among=[here])
     assert [-minus.value, -minus.high, -minus.low] == pytest.approx(alone[:3])
 
