@@ -23,7 +23,7 @@ class EpochRow(Record):
     stage: Literal["head", "all"] = "all"
     learning_rate: float
     train_loss: float | None
-    terms: dict[str, float] = Field(default={}, description="Mean of each term that regularisers add to the loss.")
+    terms: dict[str, float] = Field(default={}, description="Mean of each term of objective and regularisers.")
     val_loss: float | None
     val_metric: float | None
     metric_reason: str | None = Field(default=None, description="Why there is no metric.")
@@ -119,7 +119,7 @@ def with_form(name: str, form: str | None) -> str:
 
 
 class PluginRecord(SparseRecord):
-    """A method, regulariser, batch transform, augmentation or loss as it was used."""
+    """A method, objective, regulariser, batch or feature transform, augmentation or loss as it was used."""
 
     sparse: ClassVar[frozenset[str]] = frozenset({"form"})
 
