@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drawing import sim_other_images
+from drawing import sim_other_images, sim_other_sequences
 
 
 def fields(results: Path, figures: Path) -> dict[str, str]:
-    return sim_other_images.fields(results, figures)
+    return sim_other_images.fields(results, figures) | sim_other_sequences.fields(results, figures)
