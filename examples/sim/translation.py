@@ -189,7 +189,6 @@ def train_generator(pets: Pets, arm: str, seed: int, num_steps: int) -> Generato
     moved = [*parameters_of(generator, sim), *(nce.parameters() if nce else ())]
     of_generator = torch.optim.Adam(moved, lr=1e-3, betas=(0.5, 0.999))
     of_discriminator = torch.optim.Adam(discriminator.parameters(), lr=5e-4, betas=(0.5, 0.999))
-    schedules = [torch.optim.lr_scheduler.LinearLR(each, 1, 0.05, num_steps) for each in (of_generator, of_discriminator)]
     for cats, dogs in batches(pets, seed, num_steps):
         results = generator(cats)
         real, made = discriminator(dogs), discriminator(results.detach())
@@ -202,8 +201,6 @@ def train_generator(pets: Pets, arm: str, seed: int, num_steps: int) -> Generato
         of_generator.zero_grad()
         loss.backward()
         of_generator.step()
-        for schedule in schedules:
-            schedule.step()
     sim.detach()
     return generator.eval()
 
@@ -295,7 +292,7 @@ def draw(cats: Tensor, generators: Mapping[str, Generator], file: Path) -> None:
         for place, (axes, (cat, shown)) in enumerate(zip(row, product(range(len(cats)), [*pixels, *features]), strict=True)):
             axes.imshow(shown[cat])
             axes.set(xticks=[], yticks=[])
-            if row is panels[0]:
+            if arm == next(iter(generators)):
                 axes.set_title(["cat", *heads][place % (1 + len(heads))], fontsize=7)
         row[0].set_ylabel(arm, fontsize=8)
     figure.savefig(file)
@@ -304,7 +301,7 @@ def draw(cats: Tensor, generators: Mapping[str, Generator], file: Path) -> None:
 def main() -> None:
     """Train what the table lacks."""
     asked = read_command(__doc__)
-    num_train, num_steps = (4, 2) if asked.smoke else (300, 500)
+    num_train, num_steps = (4, 2) if asked.smoke else (300, 400)
     pets, table = read_pets(asked.files, num_train), Table(asked.out)
     judge = Judge(asked.files, pets)
     table.measure(DATA, "cats as they are", TRIVIAL, 0, partial(measured, pets.other_cats, pets.other_cats, judge))

@@ -172,3 +172,35 @@ def test_parts_share_no_stroke_and_no_piece_of_the_photograph(vessels):
     assert not np.shares_memory(left, right)
     assert len(train) == len(test) == 2
     assert not any(np.array_equal(one, other) for one in train for other in test)
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "recipes"))
+    return importlib.import_module("drawing.sim_other_tables")
+
+
+@pytest.mark.parametrize(
+    ("to_without", "to_placebo", "more_is_better", "said"),
+    [
+        (1, 1, True, "a gain"), (1, 1, False, "a loss"), (-1, -1, True, "a loss"), (-1, -1, False, "a gain"),
+        (1, 0, True, "no effect"), (0, 1, True, "no effect"), (1, -1, True, "no effect"),
+    ],
+)  # fmt: skip
+def test_the_rule_asks_for_both_differences(tables, to_without, to_placebo, more_is_better, said):
+    wobble = (0.1, 0.0, -0.1)
+    rows = [
+        {
+            "data": "d",
+            "network": "n",
+            "arm": arm,
+            "seed": seed,
+            "metric": "m",
+            "value": 10 * seed - gap + (wobble[seed] if arm != "rho_sim" else 0),
+        }
+        for arm, gap in (("without", to_without), ("rho_sim", 0), ("placebo", to_placebo))
+        for seed in range(3)
+    ]
+    told = tables.verdict(pd.DataFrame(rows), more_is_better=more_is_better)
+    assert told.startswith(f"{said} ")
+    assert told.count("**") == 2 * bool(to_without) + 2 * bool(to_placebo)
