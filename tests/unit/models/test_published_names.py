@@ -4,7 +4,7 @@ import pytest
 import timm
 import torch
 
-from crossgraft.models import ModelSpec, list_available_models, read_zoo
+from crossgraft.models import ModelSpec, list_available_models, read_zoo, zoo
 from crossgraft.models.published_names import published_names, terms_in_words
 from crossgraft.models.sources.architecture_arguments import refuse_other_arguments
 from crossgraft.models.sources.libraries import LIBRARIES, library_of
@@ -37,6 +37,12 @@ def test_arguments_make_the_network_of_the_card(name):
 def test_a_name_is_read_as_what_it_stands_for():
     (spec,) = read_zoo(["dinov3-small"])
     assert (spec.name, spec.source, spec.licence) == ("dinov3-small", "vit_small_patch16_dinov3.lvd1689m", "dinov3-license")
+
+
+def test_arguments_of_the_card_go_with_the_name(monkeypatch):
+    monkeypatch.setattr(zoo, "resolve_spec", lambda spec, **_: spec)  # what the hub says is not here
+    (spec,) = read_zoo(["uni"])
+    assert (spec.source, spec.kwargs) == ("hf-hub:MahmoodLab/UNI", {"init_values": 1e-5, "dynamic_img_size": True})
 
 
 def test_terms_are_known_before_anything_is_fetched():
