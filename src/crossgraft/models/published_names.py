@@ -21,7 +21,7 @@ class PublishedName:
         licence: Licence of the weights.
         gated: Whether its terms have to be accepted on the hub first.
         commercial: ``yes``, ``no`` or ``on its terms``.
-        arguments: Of the architecture, where the card gives more than ``config.json`` does.
+        arguments: Arguments of the architecture, where the card gives more than ``config.json`` does.
     """
 
     name: str

@@ -19,7 +19,7 @@ class DescribedPlace:
     """Where the files of one network are.
 
     Attributes:
-        name: Of the folder or repository, for messages.
+        name: Name of the folder or repository, for messages.
         folder: The folder, or
         repository: The repository, and
         places: what may be asked for it.

@@ -29,8 +29,8 @@ from crossgraft.models.sources.transformers_networks import (
     FAMILIES,
     NUM_CLASSES,
     POOLER,
-    Family,
     TransformersNetwork,
+    VisionFamily,
     argument_names,
     build,
     build_with,
@@ -189,7 +189,7 @@ class TransformersLibrary(ModelLibrary):
             module.interpolates = module.can_interpolate
 
 
-def _family(source: str) -> Family:
+def _family(source: str) -> VisionFamily:
     kind = name_in_library(source)
     if kind not in FAMILIES:
         raise UnknownNameError("kind of network of transformers", kind, FAMILIES)
@@ -281,7 +281,7 @@ def _keys(file: Path) -> list[str]:
         return []  # said where the tensors are read
 
 
-def _with_pooler(family: Family, kwargs: Mapping[str, object], keys: Callable[[], Sequence[str]]) -> dict[str, object]:
+def _with_pooler(family: VisionFamily, kwargs: Mapping[str, object], keys: Callable[[], Sequence[str]]) -> dict[str, object]:
     """With the pooler, where the tensors hold a trained one and nobody has chosen."""
     if not family.has_optional_pooler or POOLER in kwargs or kwargs.get(NUM_CLASSES):
         return dict(kwargs)

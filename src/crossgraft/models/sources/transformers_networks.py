@@ -16,7 +16,7 @@ from crossgraft.optional import require
 
 
 @dataclass(frozen=True)
-class Family:
+class VisionFamily:
     """Networks of one ``model_type``.
 
     Attributes:
@@ -38,43 +38,43 @@ _CLASS_TOKEN = "the class token after the last norm"
 _POOLER_OR_CLASS_TOKEN = "the pooler's output where the checkpoint has a trained pooler, else the class token"
 _MEAN = "the mean of all positions, normalised"
 _ATTENTION = "the output of the attention pooling"
-_CLIP = Family("CLIPVisionModel", None, _CLASS_TOKEN)
-_SIGLIP = Family("SiglipVisionModel", None, _ATTENTION)
-_SIGLIP2 = Family("Siglip2VisionModel", None, _ATTENTION)
-_METACLIP = Family("MetaClip2VisionModel", None, _CLASS_TOKEN)
+_CLIP = VisionFamily("CLIPVisionModel", None, _CLASS_TOKEN)
+_SIGLIP = VisionFamily("SiglipVisionModel", None, _ATTENTION)
+_SIGLIP2 = VisionFamily("Siglip2VisionModel", None, _ATTENTION)
+_METACLIP = VisionFamily("MetaClip2VisionModel", None, _CLASS_TOKEN)
 
 
-def _tower(family: Family) -> Family:
-    return Family(family.model, family.classifier, family.features, is_tower=True)
+def _tower(family: VisionFamily) -> VisionFamily:
+    return VisionFamily(family.model, family.classifier, family.features, is_tower=True)
 
 
-FAMILIES: Mapping[str, Family] = {
-    "beit": Family("BeitModel", "BeitForImageClassification", _POOLER_OR_CLASS_TOKEN, has_optional_pooler=True),
+FAMILIES: Mapping[str, VisionFamily] = {
+    "beit": VisionFamily("BeitModel", "BeitForImageClassification", _POOLER_OR_CLASS_TOKEN, has_optional_pooler=True),
     "clip": _tower(_CLIP),
     "clip_vision_model": _CLIP,
-    "convnext": Family("ConvNextModel", "ConvNextForImageClassification", _MEAN),
-    "convnextv2": Family("ConvNextV2Model", "ConvNextV2ForImageClassification", _MEAN),
-    "data2vec-vision": Family(
+    "convnext": VisionFamily("ConvNextModel", "ConvNextForImageClassification", _MEAN),
+    "convnextv2": VisionFamily("ConvNextV2Model", "ConvNextV2ForImageClassification", _MEAN),
+    "data2vec-vision": VisionFamily(
         "Data2VecVisionModel", "Data2VecVisionForImageClassification", _POOLER_OR_CLASS_TOKEN, has_optional_pooler=True
     ),
-    "deit": Family("DeiTModel", "DeiTForImageClassification", _POOLER_OR_CLASS_TOKEN, has_optional_pooler=True),
-    "dinov2": Family("Dinov2Model", "Dinov2ForImageClassification", _CLASS_TOKEN),
-    "dinov2_with_registers": Family("Dinov2WithRegistersModel", "Dinov2WithRegistersForImageClassification", _CLASS_TOKEN),
-    "dinov3_convnext": Family("DINOv3ConvNextModel", None, _MEAN),
-    "dinov3_vit": Family("DINOv3ViTModel", None, _CLASS_TOKEN),
-    "ijepa": Family("IJepaModel", "IJepaForImageClassification", "the mean of all tokens after the last norm"),
+    "deit": VisionFamily("DeiTModel", "DeiTForImageClassification", _POOLER_OR_CLASS_TOKEN, has_optional_pooler=True),
+    "dinov2": VisionFamily("Dinov2Model", "Dinov2ForImageClassification", _CLASS_TOKEN),
+    "dinov2_with_registers": VisionFamily("Dinov2WithRegistersModel", "Dinov2WithRegistersForImageClassification", _CLASS_TOKEN),
+    "dinov3_convnext": VisionFamily("DINOv3ConvNextModel", None, _MEAN),
+    "dinov3_vit": VisionFamily("DINOv3ViTModel", None, _CLASS_TOKEN),
+    "ijepa": VisionFamily("IJepaModel", "IJepaForImageClassification", "the mean of all tokens after the last norm"),
     "metaclip_2": _tower(_METACLIP),
     "metaclip_2_vision_model": _METACLIP,
-    "resnet": Family("ResNetModel", "ResNetForImageClassification", "the mean of all positions"),
+    "resnet": VisionFamily("ResNetModel", "ResNetForImageClassification", "the mean of all positions"),
     "siglip": _tower(_SIGLIP),
     "siglip_vision_model": _SIGLIP,
     "siglip2": _tower(_SIGLIP2),
     "siglip2_vision_model": _SIGLIP2,
-    "swin": Family("SwinModel", "SwinForImageClassification", _MEAN),
-    "swinv2": Family("Swinv2Model", "Swinv2ForImageClassification", _MEAN),
-    "vit": Family("ViTModel", "ViTForImageClassification", _POOLER_OR_CLASS_TOKEN, has_optional_pooler=True),
-    "vit_mae": Family("ViTMAEModel", None, "the class token after the last norm, of the whole image (nothing is masked)"),
-    "vit_msn": Family("ViTMSNModel", "ViTMSNForImageClassification", _CLASS_TOKEN),
+    "swin": VisionFamily("SwinModel", "SwinForImageClassification", _MEAN),
+    "swinv2": VisionFamily("Swinv2Model", "Swinv2ForImageClassification", _MEAN),
+    "vit": VisionFamily("ViTModel", "ViTForImageClassification", _POOLER_OR_CLASS_TOKEN, has_optional_pooler=True),
+    "vit_mae": VisionFamily("ViTMAEModel", None, "the class token after the last norm, of the whole image (nothing is masked)"),
+    "vit_msn": VisionFamily("ViTMSNModel", "ViTMSNForImageClassification", _CLASS_TOKEN),
 }
 """Every ``model_type`` that can be named."""
 
@@ -105,14 +105,14 @@ def transformers() -> Any:
     return require("transformers", extra="transformers", needed_for="A network of transformers")
 
 
-def argument_names(family: Family) -> set[str]:
+def argument_names(family: VisionFamily) -> set[str]:
     """The arguments that a network of ``family`` takes here."""
     named = set(_configuration_class(family)().to_dict()) & set(_SHAPING.split())
     own = {NUM_CLASSES} if family.classifier is not None else set[str]()
     return named | own | ({POOLER} if family.has_optional_pooler else set())
 
 
-def differences(family: Family, said: Mapping[str, object]) -> dict[str, object]:
+def differences(family: VisionFamily, said: Mapping[str, object]) -> dict[str, object]:
     """What of ``config.json`` shapes the network and is not as in the configuration class of the family.
 
     Raises:
@@ -124,7 +124,7 @@ def differences(family: Family, said: Mapping[str, object]) -> dict[str, object]
     return {key: stated[key] for key in sorted(named) if key in said and stated[key] != usual[key]}
 
 
-def input_size(family: Family, kwargs: Mapping[str, object]) -> tuple[int, int, int]:
+def input_size(family: VisionFamily, kwargs: Mapping[str, object]) -> tuple[int, int, int]:
     """Channels, height and width that the network was made for."""
     configuration = _configuration(family, kwargs)
     channels = int(configuration.num_channels)
@@ -136,14 +136,14 @@ def input_size(family: Family, kwargs: Mapping[str, object]) -> tuple[int, int, 
     return channels, int(height), int(width)
 
 
-def build(family: Family, kwargs: Mapping[str, object]) -> nn.Module:
+def build(family: VisionFamily, kwargs: Mapping[str, object]) -> nn.Module:
     """The network with random weights."""
     kind, arguments = _class_and_arguments(family, kwargs)
     return _with_face(kind(_configuration(family, kwargs), **arguments))
 
 
 def build_with(
-    family: Family, kwargs: Mapping[str, object], state: Mapping[str, Tensor]
+    family: VisionFamily, kwargs: Mapping[str, object], state: Mapping[str, Tensor]
 ) -> tuple[nn.Module, Mapping[str, object]]:
     """The network with the tensors of ``state``, renamed as transformers renames those of its older versions.
 
@@ -165,7 +165,7 @@ def build_with(
     return _with_face(model), told
 
 
-def _class_and_arguments(family: Family, kwargs: Mapping[str, object]) -> tuple[Any, dict[str, Any]]:
+def _class_and_arguments(family: VisionFamily, kwargs: Mapping[str, object]) -> tuple[Any, dict[str, Any]]:
     """The class, and what its constructor takes beside the configuration."""
     if kwargs.get(NUM_CLASSES):
         return getattr(transformers(), str(family.classifier)), {}
@@ -173,11 +173,11 @@ def _class_and_arguments(family: Family, kwargs: Mapping[str, object]) -> tuple[
     return getattr(transformers(), family.model), arguments
 
 
-def _configuration_class(family: Family) -> Any:
+def _configuration_class(family: VisionFamily) -> Any:
     return getattr(transformers(), family.model).config_class
 
 
-def _configuration(family: Family, kwargs: Mapping[str, object]) -> Any:
+def _configuration(family: VisionFamily, kwargs: Mapping[str, object]) -> Any:
     shape = {key: value for key, value in kwargs.items() if key not in (NUM_CLASSES, POOLER)}
     labels = {"num_labels": kwargs[NUM_CLASSES]} if kwargs.get(NUM_CLASSES) else {}
     configuration = _configuration_class(family)(**shape, **labels)
