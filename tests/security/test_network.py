@@ -102,10 +102,7 @@ def test_every_command_stays_at_home(workspace):
             ("audit", "resnet18", "--data", "images", *QUIET),
             ("compare", "resnet18", "t", "--data", "images", *QUIET),
         ],
-        2: [
-            ("rank", "images", "--models", "url.safetensors", *QUIET),
-            ("tune", "images", "--model", "hub.safetensors", *QUIET),
-        ],
+        2: [("rank", "images", "--models", "url.safetensors", *QUIET), ("tune", "images", "--model", "hub.safetensors", *QUIET)],
     }
     expected = [code for code, listed in commands.items() for _ in listed]
     assert {command[0] for listed in commands.values() for command in listed} == set(COMMANDS.names())
