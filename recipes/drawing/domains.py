@@ -231,8 +231,8 @@ def causes(rows: Rows) -> str:
         late = mean(own["best_epoch"] >= 0.9 * own["best_epoch"].max())
         lines.append(
             f"- {SETS[name][0]}: the standard deviation of ERM between domains is {spread:.3f}{of_seeds}. Val picked the "
-            f"lowest learning rate in {lowest:.0%} of all trainings, and an epoch of the last tenth in {late:.0%}. On images of seen "
-            f"domains: {seen_told(own)}. What a way loses there is fitting, not shift."
+            f"lowest learning rate in {lowest:.0%} of all trainings, and an epoch of the last tenth in {late:.0%}. On images of "
+            f"seen domains: {seen_told(own)}. What a way loses there is fitting, not shift."
         )
     return "\n".join(lines)
 
