@@ -257,7 +257,7 @@ def draw_differences(path: Path, rows: Rows) -> None:
             axes.set(title=SETS[name][0], xlabel="Balanced accuracy − ERM")
             axes.set_yticks(range(len(ways)), [WAYS[way] for way in ways])
             axes.spines[["top", "right"]].set_visible(False)
-        panels[0].invert_yaxis()
+        panels[0].set_ylim(len(ways) - 0.4, -0.6)
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
