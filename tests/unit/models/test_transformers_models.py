@@ -148,6 +148,11 @@ def test_attention_is_the_networks_own(name, folder_of):
     assert found.asked == ("class token" if prefix else "mean of patches")
 
 
+def test_attention_of_a_layer_that_states_no_scale(folder_of):
+    found = attention_map(load_backbone(f"transformers:{folder_of('Data2VecVisionModel')[0]}").module, IMAGES)
+    assert found.attention.shape == (3, 4, 4)  # the layer's own output was found again, else there is none
+
+
 def test_a_pooler_counts_where_the_checkpoint_has_one(tmp_path, folder_of):
     folder, network = folder_of("ViTModel")
     state = {key: value for key, value in load_file(folder / "model.safetensors").items() if "pooler" not in key}
