@@ -14,6 +14,7 @@ from crossgraft.bench.numbers import is_named_by, numbers_of, with_primary
 from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.rank.results_store import read_known_results
 from crossgraft.tune import jobs
+from crossgraft.tune.domains.words import unseen_in_words
 from crossgraft.tune.record import TuningRecord
 from support.domains import HOSPITALS, four_hospitals, of_hospitals
 from support.few_pages import leave_out_pages
@@ -244,7 +245,16 @@ def test_a_failed_training_is_a_row_with_a_reason_and_the_mean_is_over_the_other
     unseen = record.unseen_domains
     assert [row.reason is None for row in unseen.domains] == [True, False, True, True]
     assert unseen.mean.value == pytest.approx(np.mean([row.unseen.value for row in unseen.domains if row.unseen is not None]))
+    assert unseen_in_words(unseen, num_choices=2).count("mean over 3 of 4 domains by hospital") == 1
     assert read_known_results() == []
+
+
+def test_numbers_of_validation_rows_that_differ_are_a_range():
+    hospitals = np.repeat(HOSPITALS, [10, 10, 10, 30])
+    record = fine_tune(of_hospitals(hospitals, np.arange(60) % 2), **{**FAST, "epochs": 1}, leave_out="each").record
+    sizes = [row.num_val for row in record.unseen_domains.domains]
+    assert min(sizes) < max(sizes)
+    assert f"on {min(sizes)} to {max(sizes)} validation rows of each training" in record.selection_rule
 
 
 def test_records_without_domains_are_written_as_before(tmp_path):
