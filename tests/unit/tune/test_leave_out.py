@@ -10,10 +10,13 @@ import pandas as pd
 import pytest
 
 from crossgraft import fine_tune, predict
+from crossgraft.audit.verb import _is_trained as is_trained
 from crossgraft.bench.numbers import is_named_by, numbers_of, with_primary
 from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.rank.results_store import read_known_results
+from crossgraft.report.source import Source
 from crossgraft.tune import jobs
+from crossgraft.tune.caveats import after_tuning
 from crossgraft.tune.domains.words import unseen_in_words
 from crossgraft.tune.record import TuningRecord
 from support.domains import HOSPITALS, four_hospitals, of_hospitals
@@ -184,6 +187,18 @@ def test_models_of_each_are_used_by_other_verbs_and_there_is_none_of_all(each):
     table = pd.read_csv(out / "predictions.csv")
     of_gent = table[table.domain == "GENT"]
     assert [row.decision for row in said.record.rows] == of_gent.decision.astype(str).tolist()
+
+
+def test_the_folder_of_a_model_without_a_domain_can_be_audited(each):
+    _, out, _ = each
+    assert is_trained(out / "folds" / "without GENT")
+    assert not is_trained(out / "folds")
+
+
+def test_the_command_for_one_model_of_all_domains_leaves_out_what_is_of_leaving_out(each):
+    line = "crossgraft tune scans --model x --domains hospital --leave-out each --holdout 0"
+    following = after_tuning(Source(each[0].record, command_line=line))
+    assert following is not None and following.line == "crossgraft tune scans --model x --domains hospital"
 
 
 def test_a_run_that_is_stopped_between_and_within_trainings_ends_like_a_whole_one(tmp_path, monkeypatch):
