@@ -231,7 +231,7 @@ def _is_trained(model: object) -> bool:
     """Whether it gives answers already."""
     if isinstance(model, str | Path):
         path = Path(model)
-        return path.suffix == ".onnx" or (path / "run.json").is_file() or (path / "model.json").is_file()
+        return path.suffix == ".onnx" or any((path / name).is_file() for name in ("run.json", "model.json", "model/model.json"))
     return isinstance(model, Subject | SavedModel | FineTuningResult) or callable(model) or hasattr(model, "predict_proba")
 
 

@@ -55,7 +55,7 @@ from crossgraft.tune.saving.record import SavedModelRecord
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER, SavedModel, find_saved_model, read_facts
 from crossgraft.tune.words import missed_in_words
-from crossgraft.words.formatting import counted
+from crossgraft.words.formatting import count, counted
 
 _STATISTICS = (
     Reference(key="Temperature", text="Guo, Pleiss, Sun and Weinberger, On Calibration of Modern Neural Networks, ICML 2017."),
@@ -152,7 +152,10 @@ def selection_in_words(prepared: Preparation) -> str:
     if rule.keep == "last":
         return "The last epoch was kept; there were no validation rows to pick one."
     grid = f" and of {points} grid points" if points > 1 else ""
-    rows = counted(len(prepared.rows.parts[0].val), "validation row")
+    sizes = [len(parts.val) for parts in prepared.rows.parts]
+    rows = counted(sizes[0], "validation row")
+    if prepared.rows.left_out is not None and len(set(sizes)) > 1:
+        rows = f"{count(min(sizes))} to {count(max(sizes))} validation rows"
     each = " of each fold" if prepared.rows.num_folds is not None else ""
     each = " of each training" if prepared.rows.left_out is not None and prepared.rows.has_several_models else each
     extreme = "lowest" if rule.direction == "min" else "highest"

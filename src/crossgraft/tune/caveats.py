@@ -243,7 +243,7 @@ def after_tuning(source: Source[TuningRecord]) -> Following | None:
     if record.folds and typed.verb == "tune":
         return Following(typed.again(without=("--folds", "--fold")), "to get one model, of all training images")
     if record.unseen_domains is not None and typed.verb == "tune":
-        line = typed.again(without=("--leave-out", "--oracle"))
+        line = typed.again(without=("--leave-out", "--oracle", "--holdout"))  # without the first, --holdout is another share
         return Following(line, f"to get one model, of images of every {record.unseen_domains.column}")
     return None
 

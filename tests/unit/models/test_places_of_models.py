@@ -14,6 +14,7 @@ from crossgraft.models import load_backbone, read_zoo
 from crossgraft.models.recipe import build_network
 from crossgraft.models.sources import hub_models
 from crossgraft.models.zoo import random_weights_control
+from crossgraft.progress import Reporter
 
 TINY = "test_resnet"
 REVISION = "0" * 40
@@ -105,6 +106,12 @@ def test_another_revision_is_another_file(network, cache):
 def test_a_folder_of_the_weights_folder(network, cache, tmp_path):
     fill(tmp_path / "weights" / "ward--lesions", network)
     assert_is(network, load_backbone("hf-hub:ward/lesions", weights_dir=tmp_path / "weights"))
+
+
+def test_a_folder_that_may_be_another_revision_is_said_to_be(network, cache, tmp_path, capsys):
+    fill(tmp_path / "weights" / "ward--lesions", network)
+    load_backbone(f"hf-hub:ward/lesions@{REVISION}", weights_dir=tmp_path / "weights", reporter=Reporter())
+    assert f"nothing there says whether they are of revision {REVISION}" in " ".join(capsys.readouterr().err.split())
 
 
 def test_what_timm_publishes_there_is_its_own(cache):

@@ -61,5 +61,5 @@ def test_a_search_looks_into_every_library():
 def test_a_repository_without_the_word_of_its_library():
     from crossgraft.errors import UnknownNameError
 
-    with pytest.raises(UnknownNameError, match="hf-hub:ward/lesions"):
+    with pytest.raises(UnknownNameError, match=r"hf-hub:ward/lesions.*transformers:ward/lesions"):
         read_zoo([ModelSpec(name="x", source="ward/lesions")])

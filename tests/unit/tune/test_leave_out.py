@@ -10,10 +10,14 @@ import pandas as pd
 import pytest
 
 from crossgraft import fine_tune, predict
+from crossgraft.audit.verb import _is_trained as is_trained
 from crossgraft.bench.numbers import is_named_by, numbers_of, with_primary
 from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.rank.results_store import read_known_results
+from crossgraft.report.source import Source
 from crossgraft.tune import jobs
+from crossgraft.tune.caveats import after_tuning
+from crossgraft.tune.domains.words import unseen_in_words
 from crossgraft.tune.record import TuningRecord
 from support.domains import HOSPITALS, four_hospitals, of_hospitals
 from support.few_pages import leave_out_pages
@@ -200,6 +204,18 @@ def test_models_of_each_are_used_by_other_verbs_and_there_is_none_of_all(each):
     assert [row.decision for row in said.record.rows] == of_gent.decision.astype(str).tolist()
 
 
+def test_the_folder_of_a_model_without_a_domain_can_be_audited(each):
+    _, out, _ = each
+    assert is_trained(out / "folds" / "without GENT")
+    assert not is_trained(out / "folds")
+
+
+def test_the_command_for_one_model_of_all_domains_leaves_out_what_is_of_leaving_out(each):
+    line = "crossgraft tune scans --model x --domains hospital --leave-out each --holdout 0"
+    following = after_tuning(Source(each[0].record, command_line=line))
+    assert following is not None and following.line == "crossgraft tune scans --model x --domains hospital"
+
+
 def test_a_run_that_is_stopped_between_and_within_trainings_ends_like_a_whole_one(tmp_path, monkeypatch):
     from crossgraft.tune.engine import trainer
 
@@ -259,7 +275,16 @@ def test_a_failed_training_is_a_row_with_a_reason_and_the_mean_is_over_the_other
     unseen = record.unseen_domains
     assert [row.reason is None for row in unseen.domains] == [True, False, True, True]
     assert unseen.mean.value == pytest.approx(np.mean([row.unseen.value for row in unseen.domains if row.unseen is not None]))
+    assert unseen_in_words(unseen, num_choices=2).count("mean over 3 of 4 domains by hospital") == 1
     assert read_known_results() == []
+
+
+def test_numbers_of_validation_rows_that_differ_are_a_range():
+    hospitals = np.repeat(HOSPITALS, [10, 10, 10, 30])
+    record = fine_tune(of_hospitals(hospitals, np.arange(60) % 2), **{**FAST, "epochs": 1}, leave_out="each").record
+    sizes = [row.num_val for row in record.unseen_domains.domains]
+    assert min(sizes) < max(sizes)
+    assert f"on {min(sizes)} to {max(sizes)} validation rows of each training" in record.selection_rule
 
 
 def test_records_without_domains_are_written_as_before(tmp_path):

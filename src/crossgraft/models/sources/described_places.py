@@ -94,6 +94,6 @@ def find_place(source: str, places: Places, *, description: str, form: str, need
             f"{name} is no repository (ORG/NAME) and no folder with {description} (looked for in "
             f"{', '.join(str(each.parent) for each in tried)}). Write {form}."
         ) from error
-    if places.weights_dir is not None and (folder := places.weights_dir / repository.folder_name).is_dir():
+    if (folder := repository.folder_in(places)) is not None:
         return DescribedPlace(folder.name, folder, None, places)
     return DescribedPlace(repository.id, None, repository, places)

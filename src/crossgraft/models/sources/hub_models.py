@@ -49,6 +49,17 @@ class Repository:
         """
         return self.id.replace("/", "--")
 
+    def folder_in(self, places: Places) -> Path | None:
+        """The folder of ``--weights-dir`` that holds its files; says so where nothing tells their revision."""
+        if places.weights_dir is None or not (folder := places.weights_dir / self.folder_name).is_dir():
+            return None
+        if self.revision is not None:
+            places.reporter.warn(
+                f"The files of {self.id} are those in {folder}, and nothing there says whether they are of revision "
+                f"{self.revision}."
+            )
+        return folder
+
     def cached(self, file: str) -> Path | None:
         """A file of it in the cache of the hub."""
         found = try_to_load_from_cache(self.id, file, revision=self.revision)
@@ -97,7 +108,7 @@ class HubLibrary(ModelLibrary):
     def locate(self, spec: ModelSpec, places: Places) -> ModelSpec:
         """The network that the repository describes: in ``weights_dir``, in the cache of the hub, or downloaded with consent."""
         repository = repository_of(spec.source, form=self.form)
-        if places.weights_dir is not None and (folder := places.weights_dir / repository.folder_name).is_dir():
+        if (folder := repository.folder_in(places)) is not None:
             return in_folder(spec, folder)
         name = repository.id.removeprefix("timm/")
         if repository.revision is None and name != repository.id and name in list_pretrained(f"{name.partition('.')[0]}.*"):

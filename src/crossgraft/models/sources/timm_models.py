@@ -31,8 +31,8 @@ _NOTHING_TO_DO = (r"torch\.searchsorted", "Using a non-tuple sequence for multid
 
 _HINT = "`crossgraft list models --search TEXT` lists every name that has a text in it."
 _REPOSITORY = (
-    "It looks like a repository of the Hugging Face hub: write hf-hub:{0} for a network of timm. `crossgraft list "
-    "model-libraries` lists all forms."
+    "It looks like a repository of the Hugging Face hub: write hf-hub:{0} for a network of timm, "
+    "transformers:{0} for one of transformers. `crossgraft list model-libraries` lists all forms."
 )
 
 

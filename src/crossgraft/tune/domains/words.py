@@ -30,7 +30,7 @@ def unseen_in_words(unseen: UnseenDomainsRecord, *, num_choices: int) -> str:
     seen = unseen.seen if unseen.is_each else unseen.domains[0].seen
     as_text = format_of([first, unseen.worst, seen])
     where = (
-        f"mean over {counted(len(unseen.domains), 'domain')} by {unseen.column}, each measured by a model that never saw it"
+        f"mean over {_domains_of_mean(unseen)} by {unseen.column}, each measured by a model that never saw it"
         if unseen.is_each
         else f"on {counted(unseen.domains[0].num_unseen, 'image')} of {unseen.column} {unseen.domains[0].domain}, which training "
         "never saw"
@@ -77,6 +77,13 @@ def about_intervals(unseen: UnseenDomainsRecord) -> list[str]:
             "saw. Domains differ in difficulty, too, so a gap of one domain is not all due to the shift."
         )
     return lines
+
+
+def _domains_of_mean(unseen: UnseenDomainsRecord) -> str:
+    """How many domains the mean is of: those in which the metric is defined."""
+    known = sum(each.unseen is not None and each.unseen.value is not None for each in unseen.domains)
+    every = counted(len(unseen.domains), "domain")
+    return every if known in (0, len(unseen.domains)) else f"{known} of {every}"
 
 
 def _ends(record: DomainMetricRecord, as_text: NumberFormat) -> str:

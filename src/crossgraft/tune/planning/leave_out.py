@@ -273,10 +273,14 @@ def _refuse_missing_classes(dataset: Dataset, domains: Domains, parts: FoldRows)
     """A class that only the domain that is left out has cannot be learned from the others."""
     domain = str(parts.domain)
     if parts.train.size == 0:
-        raise DataError(
-            f"Without {domains.column} {domain} no image of {dataset.name} is left to train on. Leave another one out, or give "
-            "images of more domains."
-        )
+        none_left = f"Without {domains.column} {domain} no image of {dataset.name} is left to train on"
+        if parts.num_excluded:
+            raise DataError(
+                f"{none_left}: {counted(parts.num_excluded, 'image')} of other domains had to go, because the same "
+                f"{dataset.group_column} has images there, too. Leave another one out, or see whether {dataset.group_column} is "
+                "the column of patients (--group-column)."
+            )
+        raise DataError(f"{none_left}. Leave another one out, or give images of more domains.")
     here = domains.index == domains.names.index(domain)
     for index, name in enumerate(dataset.class_names):
         members = dataset.members(index)

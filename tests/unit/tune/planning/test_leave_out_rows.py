@@ -162,6 +162,12 @@ def test_patients_of_the_left_out_domain_are_left_out_everywhere_and_counted():
     ]
 
 
+def test_patients_that_leave_nothing_to_train_on_are_named():
+    data = four_hospitals(20, groups=np.arange(80) % 20)
+    with pytest.raises(DataError, match=r"no image of scans is left to train on: 60 images of other domains.*same groups"):
+        left_out(data, "GENT")
+
+
 def test_a_domain_that_is_too_small_for_val_is_named():
     hospitals = np.r_[np.repeat(["BONN", "GENT"], 20), ["LYON", "LYON"]]
     data = of_hospitals(hospitals, np.arange(42) % 2)
