@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -42,6 +43,7 @@ class Registry(Generic[T]):
         self.plugin_type = plugin_type
         self._plugins: dict[str, T] = {}
         self._origins: dict[str, str] = {}
+        self._broken: dict[str, str] = {}
         self._is_complete = False
         self._rooms = rooms
         self._order = order
@@ -69,8 +71,11 @@ class Registry(Generic[T]):
 
         Raises:
             UnknownNameError: With the nearest names.
+            UsageError: The package that brings it cannot be imported.
         """
         plugin = self.find(name, room=room)
+        if plugin is None and name in self._broken:
+            raise UsageError(f"The {self.kind} {name} cannot be used: {self._broken[name]}. Mend or uninstall that package.")
         if plugin is None:
             raise UnknownNameError(self.kind, name, self._plugins)
         return plugin
@@ -118,7 +123,14 @@ class Registry(Generic[T]):
             self._plugins = dict(sorted(self._plugins.items(), key=lambda item: order(item[1])))
         for entry_point in entry_points(group=self.group):
             origin = entry_point.dist.name if entry_point.dist else entry_point.value
-            self.add(entry_point.name, cast(T, entry_point.load()), origin=origin)
+            try:
+                plugin = entry_point.load()
+            except Exception as error:  # whatever the code of another package raises
+                self._broken[entry_point.name] = f"{origin} brings it, and cannot be imported: {type(error).__name__}: {error}"
+                what = f"The {self.kind} {entry_point.name} is left out: {self._broken[entry_point.name]}."
+                warnings.warn(f"{what} Mend or uninstall {origin}.", stacklevel=2)
+                continue
+            self.add(entry_point.name, cast(T, plugin), origin=origin)
 
 
 def _shown_by_rooms(module: str, name: str) -> Iterator[Any]:

@@ -46,7 +46,7 @@ def test_bash_completes_commands_flags_and_values(script):
         return done.stdout.split()
 
     assert completed("li") == ["list"]
-    assert completed("tune", "--lea") == ["--learning-rate"]
+    assert completed("tune", "--lear") == ["--learning-rate"]
     assert completed("tune", "--no-f") == ["--no-flip"]
     assert completed("list", "me") == ["methods"]
     assert completed("tune", "x", "--optimizer", "") == ["adamw", "adam", "sgd"]

@@ -13,6 +13,7 @@ from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.data.errors_first import data_errors_first
 from crossgraft.data.opening import open_divided
+from crossgraft.data.selection import RowSelection
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.features.images import ResizedOnce
 from crossgraft.features.store import cache_folder
@@ -82,6 +83,7 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
             allow_download=options.allow_download,
             reporter=reporter,
         )
+        RowSelection.of(narrowed(DatasetOptions, options))  # what contradicts itself comes first
         folder = None if options.weights_dir is None else Path(options.weights_dir)
         for spec in specs:  # before any image is looked at by the models in front of it
             require_own_weights(spec, folder, allow_download=options.allow_download, reporter=reporter)
