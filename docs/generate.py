@@ -131,18 +131,20 @@ def published_models_page() -> str:
             f"`{each.source}`",
             each.trained_on,
             each.licence,
+            each.licence_from,
             "yes" if each.gated else "no",
             each.commercial,
         ]
 
     rows = [f"| {' | '.join(cells(each))} |" for each in published_names().values()]
     text = (
-        "What `--models` takes as a name of its own, and what it stands for. Licences are those of the model cards of 2026; the "
-        "card decides. *Gate*: its terms have to be accepted on the hub before it can be downloaded. The names were checked "
-        "against timm, and those on the hub against the arguments that their cards give; only the three `efficientnet-lite` were "
-        "tried with their weights (scikit-image's coffee is an espresso, its cat a cat), since the others need a network."
+        "What `--models` takes as a name of its own, and what it stands for. Licences are hints of 2026, with where they were "
+        "read; the model card decides. *Gate*: its terms have to be accepted on the hub before it can be downloaded. Names of "
+        "timm are known to the timm of the tests, and the arguments of UNI and UNI2 make networks of the sizes that their cards "
+        "state. Only the three `efficientnet-lite` were tried with their weights (scikit-image's coffee is an espresso, its cat "
+        "a cat), since the others need a network."
     )
-    head = "| name | stands for | trained on | licence | gate | commercial use |\n|---|---|---|---|---|---|"
+    head = "| name | stands for | trained on | licence | read in | gate | commercial use |\n|---|---|---|---|---|---|---|"
     return "\n".join([NOTE, "# Published networks by name", "", text, "", head, *rows, ""])
 
 

@@ -19,7 +19,7 @@ from crossgraft.types import (
     shown_value,
 )
 
-_POLICY_OF_CROP_MODE: dict[object, ResizePolicy] = {"center": "crop", "squash": "squash", "border": "pad"}
+POLICY_OF_CROP_MODE: dict[object, ResizePolicy] = {"center": "crop", "squash": "squash", "border": "pad"}
 
 
 def resolve_preprocessing(
@@ -121,7 +121,7 @@ def _interpolation(value: object, model: str) -> Interpolation:
 
 
 def _policy(described: Mapping[str, object], model: str) -> ResizePolicy:
-    value = described.get("resize_policy") or _POLICY_OF_CROP_MODE.get(described.get("crop_mode"), "crop")
+    value = described.get("resize_policy") or POLICY_OF_CROP_MODE.get(described.get("crop_mode"), "crop")
     if value not in get_args(ResizePolicy):
         raise UnknownNameError(f"resize policy of the model {model}", str(value), get_args(ResizePolicy))
     return cast(ResizePolicy, value)

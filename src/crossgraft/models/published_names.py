@@ -12,13 +12,14 @@ from importlib import resources
 
 @dataclass(frozen=True)
 class PublishedName:
-    """One row of the table. Licences are those of the model cards of 2026; the card decides.
+    """One row of the table. What it says of a licence is a hint of 2026; the model card decides.
 
     Attributes:
         name: What people type.
         source: What it stands for, in the form of its library.
         trained_on: Images of the pretraining, in a word or two.
         licence: Licence of the weights.
+        licence_from: Where that was read: ``timm``, the ``package``, the ``card``, or ``not checked``.
         gated: Whether its terms have to be accepted on the hub first.
         commercial: ``yes``, ``no`` or ``on its terms``.
         arguments: Arguments of the architecture, where the card gives more than ``config.json`` does.
@@ -28,6 +29,7 @@ class PublishedName:
     source: str
     trained_on: str
     licence: str
+    licence_from: str
     gated: bool
     commercial: str
     arguments: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -43,6 +45,7 @@ def published_names() -> Mapping[str, PublishedName]:
             source=row["source"],
             trained_on=row["trained_on"],
             licence=row["licence"],
+            licence_from=row["licence_from"],
             gated=row["gated"] == "yes",
             commercial=row["commercial"],
             arguments=json.loads(row["arguments"] or "{}"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float32, Int64
+from jaxtyping import Float32, Int64, Shaped
 from torch import Tensor
 
 from crossgraft.data import Dataset, Split
@@ -124,6 +124,13 @@ class FoldRows:
         """Row numbers of one part, ascending."""
         return {"train": self.train, "val": self.val, "test": self.test}[part]
 
+    def of_rows(self, num_rows: int) -> Shaped[np.ndarray, " num_rows"]:
+        """Name of the part that each row of the data is in; empty for one that is in none of the three."""
+        names = np.full(num_rows, "", dtype="U5")
+        for part in PARTS:
+            names[self.rows(part)] = part
+        return names
+
     @property
     def name(self) -> str:
         """For messages and folders: ``fold-1`` or ``without OSLO``; nothing where there is one split of all rows."""
@@ -137,6 +144,11 @@ class FoldRows:
         if self.domain is not None:
             return f" without {self.domain}"
         return "" if self.fold is None else f" of fold {self.fold}"
+
+
+def drawn_by(dataset: Dataset) -> str:
+    """What stays together where parts are drawn, in words."""
+    return "drawn by image" if dataset.groups is None else f"drawn by {dataset.group_column}"
 
 
 @dataclass(frozen=True)

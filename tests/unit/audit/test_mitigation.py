@@ -28,6 +28,7 @@ from crossgraft.audit.mitigation.dfr import INVERSE_PENALTIES
 from crossgraft.audit.mitigation.group_weights import cell_weights
 from crossgraft.choice import choose, spell
 from crossgraft.errors import DataError, UnknownNameError, UsageError
+from support.grouped_rows import part
 
 ALL = [cls() for _, cls in MITIGATIONS]
 BY_OBJECTIVES = ("group_dro", "irm", "vrex")
@@ -39,17 +40,6 @@ BALANCING = [BalancedSampling(), GroupWeights(), DeepFeatureReweighting(), Group
 
 def named(mitigation):
     return mitigation.name
-
-
-def part(seed, number, agreement, width=12):
-    """The disease is weak in the first feature, the artefact strong in the second, and goes with the label that often."""
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, 2, number)
-    artefact = np.where(rng.random(number) < agreement, labels, 1 - labels)
-    features = rng.standard_normal((number, width))
-    features[:, 0] += 2.4 * labels
-    features[:, 1] += 3 * artefact
-    return GroupedRows(features, labels, artefact)
 
 
 def subset(rows, chosen):

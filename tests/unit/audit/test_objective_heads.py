@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from crossgraft.audit.mitigation import EmpiricalRisk, GroupDROHead, GroupedRows, IRMHead, VRExHead, _objective_head
 from crossgraft.audit.mitigation._mitigation import cell_rows
 from crossgraft.errors import UsageError
+from support.grouped_rows import part
 
 STRATEGIES = [GroupDROHead(), IRMHead(), VRExHead()]
 
@@ -26,19 +27,8 @@ def named(strategy):
     return strategy.name
 
 
-def part(seed, number, agreement, width=3):
-    """The disease is weak in the first feature, the artefact strong in the second, and goes with the label that often."""
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, 2, number)
-    artefact = np.where(rng.random(number) < agreement, labels, 1 - labels)
-    features = rng.standard_normal((number, width))
-    features[:, 0] += 2.4 * labels
-    features[:, 1] += 3 * artefact
-    return GroupedRows(features, labels, artefact)
-
-
-TRAIN, NOTHING = part(0, 150, 0.8), GroupedRows(np.zeros((0, 3)), np.zeros(0, int), np.zeros(0, int))
-UNEVEN = part(0, 400, 0.8).take(np.flatnonzero(part(0, 400, 0.8).artefact | (np.arange(400) % 3 == 0)))
+TRAIN, NOTHING = part(0, 150, 0.8, 3), GroupedRows(np.zeros((0, 3)), np.zeros(0, int), np.zeros(0, int))
+UNEVEN = part(0, 400, 0.8, 3).take(np.flatnonzero(part(0, 400, 0.8, 3).artefact | (np.arange(400) % 3 == 0)))
 """Twice as many images with the artefact as without."""
 
 

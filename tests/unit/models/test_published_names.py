@@ -9,7 +9,7 @@ from crossgraft.models.published_names import published_names, terms_in_words
 from crossgraft.models.sources.architecture_arguments import refuse_other_arguments
 from crossgraft.models.sources.libraries import LIBRARIES, library_of
 from crossgraft.models.sources.timm_models import with_layers
-from crossgraft.models.spec import library_name
+from crossgraft.models.spec import OWN_LIBRARIES, library_name
 
 ON_THE_CARD = {"uni": ("vit_large_patch16_224", 303), "uni2": ("vit_giant_patch14_224", 681)}
 """Architecture and millions of parameters without a head, as published."""
@@ -20,9 +20,15 @@ def test_each_name_leads_to_a_network_that_its_library_knows(known):
     assert library_name(known.source) in LIBRARIES.names()
     assert library_of(known.source).knows(known.source)
     assert known.commercial in ("yes", "no", "on its terms") and known.licence
+    assert known.licence_from in ("timm", "package", "card", "not checked")
     refuse_other_arguments(known.arguments, where=known.name)
     if library_name(known.source) == "timm":
         library_of(known.source).check(known.source)
+        assert known.licence == library_of(known.source).describe(known.source, {})["license"]
+
+
+def test_the_words_of_libraries_are_those_that_come_with_the_package():
+    assert [name for name, _ in LIBRARIES if LIBRARIES.origin(name) == "crossgraft"] == list(OWN_LIBRARIES)
 
 
 @pytest.mark.parametrize("name", ON_THE_CARD)

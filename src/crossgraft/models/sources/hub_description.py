@@ -11,6 +11,7 @@ from typing import cast
 from timm.models import is_model, list_models
 
 from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.models.preprocessing import POLICY_OF_CROP_MODE
 from crossgraft.models.sources.architecture_arguments import refuse_other_arguments
 from crossgraft.models.spec import PREPROCESSING_KEYS, ModelSpec
 
@@ -18,7 +19,6 @@ CONFIG = "config.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 """Names of weights on the hub, the safest first."""
 _MOST_BYTES = 1 << 20
-_POLICIES = {"center": "crop", "squash": "squash", "border": "pad"}
 
 
 def read_json(file: Path, *, of: str) -> dict[str, object]:
@@ -79,15 +79,16 @@ def described(spec: ModelSpec, said: Mapping[str, object], *, of: str) -> ModelS
     architecture = str(said["architecture"])
     if not is_model(architecture):
         raise UnknownNameError(f"architecture in {CONFIG} of {of}", architecture, list_models())
-    arguments, stated = _mapping(said, "model_args", of), _mapping(said, "pretrained_cfg", of)
-    refuse_other_arguments(arguments, where=f"{CONFIG} of {of}")
+    where = f"{CONFIG} of {of}"
+    arguments, stated = dict(mapping_in(said, "model_args", where)), mapping_in(said, "pretrained_cfg", where)
+    refuse_other_arguments(arguments, where=where)
     for name in ("num_classes", "global_pool"):
         if name in said and said[name] is not None and name not in arguments:
             arguments[name] = said[name]
     licence = stated.get("license")
     preprocessing = {key: stated[key] for key in PREPROCESSING_KEYS if stated.get(key) is not None}
-    if stated.get("crop_mode") in _POLICIES:
-        preprocessing.setdefault("resize_policy", _POLICIES[str(stated["crop_mode"])])
+    if (policy := POLICY_OF_CROP_MODE.get(stated.get("crop_mode"))) is not None:
+        preprocessing.setdefault("resize_policy", policy)
     return replace(
         spec,
         source=architecture,
@@ -97,8 +98,13 @@ def described(spec: ModelSpec, said: Mapping[str, object], *, of: str) -> ModelS
     )
 
 
-def _mapping(said: Mapping[str, object], key: str, of: str) -> dict[str, object]:
+def mapping_in(said: Mapping[str, object], key: str, where: str) -> Mapping[str, object]:
+    """What a description says under a key; empty where it says nothing.
+
+    Raises:
+        DataError: It is no mapping; ``where`` says in which file.
+    """
     value = said.get(key) or {}
-    if not isinstance(value, dict):
-        raise DataError(f"{key} in {CONFIG} of {of} must be a mapping of names to values, found {type(value).__name__}.")
-    return {str(name): item for name, item in cast("dict[object, object]", value).items()}
+    if not isinstance(value, Mapping):
+        raise DataError(f"{key} in {where} must be a mapping of names to values, found {type(value).__name__}.")
+    return {str(name): item for name, item in cast("Mapping[object, object]", value).items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -12,13 +12,12 @@ from huggingface_hub import constants as hub_constants
 from huggingface_hub import hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError
 from timm.models import list_pretrained
-from torch import nn
 
 from crossgraft.errors import DataError, MissingWeightsError, UnknownNameError, UsageError
 from crossgraft.models.published_names import terms_in_words
 from crossgraft.models.sources.hub_description import CONFIG, WEIGHTS, described, read_description
-from crossgraft.models.sources.library import AvailableModel, ModelLibrary, Places, count_parameters_of_file
-from crossgraft.models.sources.local_folder import in_folder, located_first
+from crossgraft.models.sources.library import AvailableModel, PlaceLibrary, Places, count_parameters_of_file
+from crossgraft.models.sources.local_folder import in_folder
 from crossgraft.models.spec import RANDOM, ModelSpec, family_of, library_name, name_in_library
 
 _REPOSITORY = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
@@ -94,7 +93,7 @@ class Repository:
         )
 
 
-class HubLibrary(ModelLibrary):
+class HubLibrary(PlaceLibrary):
     """Repositories that hold ``config.json`` as timm writes it, and weights. Nothing of a repository is run."""
 
     name: ClassVar[str] = "hf-hub"
@@ -132,14 +131,6 @@ class HubLibrary(ModelLibrary):
     def row(self, source: str, weights_dir: Path | None) -> AvailableModel:
         """By the files in the cache."""
         return row_in_cache(source, repository_of(source, form=self.form), WEIGHTS)
-
-    def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
-        """Never: a repository is located first."""
-        raise located_first(source)
-
-    def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
-        """Never: a repository is located first."""
-        raise located_first(source)
 
 
 def repository_of(source: str, *, form: str) -> Repository:

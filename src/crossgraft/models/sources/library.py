@@ -242,6 +242,28 @@ class ModelLibrary(ABC):
         """
 
 
+class PlaceLibrary(ModelLibrary):
+    """A library whose names stand for places alone: what ``locate`` finds there is a network of another library.
+
+    A class that inherits from this one needs no more than ``name``, ``title``, ``knows`` and ``locate``.
+    """
+
+    def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
+        """Never: a name is located first."""
+        raise self._never(source)
+
+    def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
+        """Never: a name is located first."""
+        raise self._never(source)
+
+    def check(self, source: str) -> None:
+        """Never: a name is located first."""
+        raise self._never(source)
+
+    def _never(self, source: str) -> UsageError:
+        return UsageError(f"{source} is a place, not an architecture. Name the architecture that is described there.")
+
+
 _NOT_PARAMETERS = ("running_mean", "running_var", "num_batches_tracked")
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from torch import nn
-
-from crossgraft.errors import MissingWeightsError, UsageError
+from crossgraft.errors import MissingWeightsError
 from crossgraft.models.sources.hub_description import CONFIG, WEIGHTS, described, read_description
-from crossgraft.models.sources.library import ModelLibrary, Places
+from crossgraft.models.sources.library import PlaceLibrary, Places
 from crossgraft.models.spec import RANDOM, ModelSpec, name_in_library
 
 
-class LocalFolderLibrary(ModelLibrary):
+class LocalFolderLibrary(PlaceLibrary):
     """Folders of this machine. What is in one is data: nothing of it is run."""
 
     name: ClassVar[str] = "local-dir"
@@ -38,14 +35,6 @@ class LocalFolderLibrary(ModelLibrary):
             )
         return in_folder(spec, folder)
 
-    def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
-        """Never: a folder is located first."""
-        raise located_first(source)
-
-    def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
-        """Never: a folder is located first."""
-        raise located_first(source)
-
 
 def in_folder(spec: ModelSpec, folder: Path) -> ModelSpec:
     """The network that ``config.json`` of a folder describes, with the weights beside it.
@@ -61,8 +50,3 @@ def in_folder(spec: ModelSpec, folder: Path) -> ModelSpec:
     if file is None:
         raise MissingWeightsError(f"{folder} has {CONFIG} and no weights: put one of {', '.join(WEIGHTS)} beside it.")
     return replace(found, weights=str(file.resolve()))
-
-
-def located_first(source: str) -> UsageError:
-    """The error for a name that nobody has looked up yet."""
-    return UsageError(f"{source} is a place, not an architecture. Name the architecture that its {CONFIG} says.")

@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import ClassVar, cast
 
 from timm.models import is_model, list_models
-from torch import nn
 
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models.building_limits import refuse_large_numbers
 from crossgraft.models.sources.described_places import find_place
-from crossgraft.models.sources.hub_description import read_json
-from crossgraft.models.sources.library import AvailableModel, ModelLibrary, Places
-from crossgraft.models.sources.local_folder import located_first
+from crossgraft.models.sources.hub_description import mapping_in, read_json
+from crossgraft.models.sources.library import AvailableModel, PlaceLibrary, Places
 from crossgraft.models.spec import RANDOM, ModelSpec, family_of, name_in_library
 from crossgraft.types import shown_value
 
@@ -48,7 +46,7 @@ _OTHER_TOWER = (
 _POOLS = ("", "avg", "token", "map")
 
 
-class OpenClipLibrary(ModelLibrary):
+class OpenClipLibrary(PlaceLibrary):
     """Image towers; what a network says is its features before the projection to texts."""
 
     name: ClassVar[str] = "open_clip"
@@ -75,7 +73,8 @@ class OpenClipLibrary(ModelLibrary):
         if place is None:
             raise UnknownNameError("network of open_clip", name, published_towers(), hint=f"Write {self.form}.")
         said = read_json(place.file((CONFIG,)), of=place.name)
-        model, prepare = _mapping(said, "model_cfg", place.name), _mapping(said, "preprocess_cfg", place.name)
+        where = f"{CONFIG} of {place.name}"
+        model, prepare = mapping_in(said, "model_cfg", where), mapping_in(said, "preprocess_cfg", where)
         found = _described(spec, model, prepare, of=place.name)
         if spec.weights == RANDOM or spec.has_checkpoint:
             return found
@@ -86,10 +85,6 @@ class OpenClipLibrary(ModelLibrary):
         architectures = {known.partition("/")[0] for known in published_towers()}
         return name.partition("/")[0] not in architectures
 
-    def check(self, source: str) -> None:
-        """Never: a name is located first."""
-        raise located_first(source)
-
     def available(self, weights_dir: Path | None, search: str | None) -> list[AvailableModel]:
         """What has the text in its name; where the weights are is said of the network of timm."""
         return [] if search is None else super().available(weights_dir, search)
@@ -99,14 +94,6 @@ class OpenClipLibrary(ModelLibrary):
         known = published_towers().get(name_in_library(source))
         where = f"as {known['timm']}" if known is not None else "on the hub (--allow-download)"
         return AvailableModel(source, family_of(source), None, False, where)
-
-    def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
-        """Never: a name is located first."""
-        raise located_first(source)
-
-    def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
-        """Never: a name is located first."""
-        raise located_first(source)
 
 
 @cache
@@ -124,7 +111,7 @@ def _described(spec: ModelSpec, model: Mapping[str, object], prepare: Mapping[st
         UsageError: The tower computes something that timm's does not.
         DataError: A value is not what its key promises.
     """
-    tower = _mapping(model, "vision_cfg", of)
+    tower = mapping_in(model, "vision_cfg", f"{CONFIG} of {of}")
     refuse_large_numbers(dict(tower), where=f"{CONFIG} of {of}")
     prefix = None
     if "timm_model_name" in tower:
@@ -196,10 +183,3 @@ def _whole_number(said: Mapping[str, object], key: str, of: str) -> int:
     if not isinstance(value, int) or value < 1:
         raise DataError(f"{key} in {CONFIG} of {of} must be a whole number above 0, found {shown_value(value)}.")
     return value
-
-
-def _mapping(said: Mapping[str, object], key: str, of: str) -> Mapping[str, object]:
-    value = said.get(key) or {}
-    if not isinstance(value, Mapping):
-        raise DataError(f"{key} in {CONFIG} of {of} must be a mapping of names to values, found {type(value).__name__}.")
-    return cast("Mapping[str, object]", value)

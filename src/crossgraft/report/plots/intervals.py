@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
@@ -123,8 +124,23 @@ def dot_rows_figure(
 
 _WIDTH = 400
 _ROW_HEIGHT = 42
-_BELOW = 48
+BELOW_PIXELS = 48
+"""Below the rows: the scale and its name."""
 _SIDE = 14
+
+
+def axes_of_rows(figure: Figure, num_rows: int, *, row_pixels: float, figure_pixels: tuple[float, float], x_label: str) -> Axes:
+    """Axes at the lower end of a figure: a row is one unit high, the first row, at 0, is the highest, and none has a tick."""
+    width, height = figure_pixels
+    size = ((width - 2 * _SIDE) / width, row_pixels * num_rows / height)
+    axes = figure.add_axes((_SIDE / width, BELOW_PIXELS / height, *size))
+    axes.set_ylim(num_rows - 0.5, -0.5)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel(x_label)
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
+    axes.margins(x=0.06)
+    return axes
 
 
 class IntervalRow(NamedTuple):
@@ -144,21 +160,14 @@ def intervals_figure(rows: Sequence[IntervalRow], *, x_label: str, identifier: s
         identifier: Unique on the page.
         marked: A value that a line marks, such as no difference.
     """
-    height = _ROW_HEIGHT * len(rows) + _BELOW + 6
+    height = _ROW_HEIGHT * len(rows) + BELOW_PIXELS + 6
     as_text = NumberFormat.for_column(
         [row.value.value for row in rows],
         interval_widths=[ends[1] - ends[0] for row in rows if (ends := row.value.ends) is not None],
     )
 
     def paint(figure: Figure) -> None:
-        size = ((_WIDTH - 2 * _SIDE) / _WIDTH, _ROW_HEIGHT * len(rows) / height)
-        axes = figure.add_axes((_SIDE / _WIDTH, _BELOW / height, *size))
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
-        axes.set_xlabel(x_label)
-        axes.xaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
-        axes.margins(x=0.06)
+        axes = axes_of_rows(figure, len(rows), row_pixels=_ROW_HEIGHT, figure_pixels=(_WIDTH, height), x_label=x_label)
         if marked is not None:
             axes.axvline(marked, color=INK, alpha=0.4, linewidth=0.8, zorder=1)
         across = axes.get_yaxis_transform()

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
-from crossgraft.report.plots.scatter import TICK_STEPS, Interval
+from crossgraft.report.plots.intervals import BELOW_PIXELS, axes_of_rows
+from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.plots.svg import INK, OKABE_ITO, PAPER, SMALL_PIXELS, draw, shortened
 from crossgraft.words.formatting import NumberFormat
 
-_WIDTH, _ROW, _TOP, _BELOW, _SIDE = 400, 50, 28, 48, 14  # pixels
+_WIDTH, _ROW, _TOP = 400, 50, 28  # pixels
 _UNSEEN, _SEEN = (OKABE_ITO[0], "o"), (OKABE_ITO[1], "s")
 _AT = (0.12, 0.30)
 """Where the two lines of a row lie below its middle."""
@@ -29,7 +29,7 @@ class DomainRow(NamedTuple):
 
 
 def domains_figure(rows: Sequence[DomainRow], *, x_label: str, identifier: str, guess: float | None = None) -> Markup:
-    """Draw two dots and their lines a row: the domain that was not seen above images of those that were.
+    """Draw in each row two dots with their lines: the domain that was not seen above images of those that were.
 
     Args:
         rows: Rows from top to bottom.
@@ -37,21 +37,14 @@ def domains_figure(rows: Sequence[DomainRow], *, x_label: str, identifier: str, 
         identifier: Unique on the page.
         guess: What guessing gives, which a line marks.
     """
-    height = _TOP + _ROW * len(rows) + _BELOW
+    height = _TOP + _ROW * len(rows) + BELOW_PIXELS
     as_text = NumberFormat.for_column(
         [row.unseen.value for row in rows],
         interval_widths=[ends[1] - ends[0] for row in rows if (ends := row.unseen.ends) is not None],
     )
 
     def paint(figure: Figure) -> None:
-        size = ((_WIDTH - 2 * _SIDE) / _WIDTH, _ROW * len(rows) / height)
-        axes = figure.add_axes((_SIDE / _WIDTH, _BELOW / height, *size))
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
-        axes.set_xlabel(x_label)
-        axes.xaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
-        axes.margins(x=0.06)
+        axes = axes_of_rows(figure, len(rows), row_pixels=_ROW, figure_pixels=(_WIDTH, height), x_label=x_label)
         if guess is not None:
             axes.axvline(guess, color=INK, alpha=0.5, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
         across = axes.get_yaxis_transform()

@@ -17,7 +17,7 @@ from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.running.command_line import portable_name
 from crossgraft.tune.options import TuneOptions
-from crossgraft.tune.parts import FoldRows, LeftOut, TuningRows
+from crossgraft.tune.parts import FoldRows, LeftOut, TuningRows, drawn_by
 from crossgraft.words.formatting import count, counted, joined
 
 EACH = "each"
@@ -106,7 +106,7 @@ def leave_domains_out(dataset: Dataset, domains: Domains, options: TuneOptions, 
     if options.oracle:
         share = f"{options.val_fraction:.0%} of the images of the {domains.column} that is left out"
         origins |= {
-            "val": f"{share}, {_how(dataset)} (oracle)",
+            "val": f"{share}, {drawn_by(dataset)} (oracle)",
             "test": f"the other images of the {domains.column} that is left out",
         }
     about = LeftOut(domains.column, domains.names, asked, is_each=asked == EACH, is_oracle=options.oracle)
@@ -118,9 +118,7 @@ def leave_domains_out(dataset: Dataset, domains: Domains, options: TuneOptions, 
 
 def with_split(dataset: Dataset, parts: FoldRows, origins: dict[str, str]) -> Dataset:
     """The data with the parts of one training as their split; images that are seen, or in no part, are in none of its three."""
-    names = np.full(len(dataset), "", dtype="U5")
-    for part in PARTS:
-        names[parts.rows(part)] = part
+    names = parts.of_rows(len(dataset))
     names_and_seen = names.copy()
     names_and_seen[parts.seen] = SEEN
     split: Split | None = None
@@ -163,7 +161,7 @@ def _refuse_groups_that_are_domains(dataset: Dataset, domains: Domains) -> None:
 
 
 def _divide(dataset: Dataset, domains: Domains, options: TuneOptions) -> _Trained:
-    given, how = dataset.splits, _how(dataset)
+    given, how = dataset.splits, drawn_by(dataset)
     parts = np.full(len(dataset), "train", dtype="U5")
     used = np.ones(len(dataset), dtype=bool)
     origins = {"train": "all other images of the other domains", "val": "none", SEEN: "none"}
@@ -327,10 +325,6 @@ def _tell_of_excluded(dataset: Dataset, parts: Sequence[FoldRows], reporter: Rep
             f"Left out of training: {joined(some)}, because the same {dataset.group_column} has images in the domain that is "
             "left out, too."
         )
-
-
-def _how(dataset: Dataset) -> str:
-    return "drawn by image" if dataset.groups is None else f"drawn by {dataset.group_column}"
 
 
 def left_out_in_words(rows: TuningRows) -> list[str]:

@@ -31,7 +31,7 @@ from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.drift import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.options import TuneOptions
-from crossgraft.tune.parts import FoldRows, Rows, TuningRows
+from crossgraft.tune.parts import FoldRows, Rows, TuningRows, drawn_by
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.fold_networks import FoldNetworks
 from crossgraft.tune.planning.leave_out import leave_domains_out, refuse_beside_leave_out
@@ -206,10 +206,10 @@ def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: in
     train, val, origin = np.arange(len(dataset)), _NO_ROWS, "none"
     if val_fraction > 0:
         train, val = _draw(dataset, train, val_fraction, seed, "val")
-        origin = f"{val_fraction:.0%} of the rows, {_how(dataset)}"
+        origin = f"{val_fraction:.0%} of the rows, {drawn_by(dataset)}"
     parts = FoldRows(train, val, _NO_ROWS)
     _refuse_missing_classes(dataset, parts)
-    named = replace(dataset, splits=_part_names(len(dataset), parts))
+    named = replace(dataset, splits=parts.of_rows(len(dataset)))
     return TuningRows(named, (parts,), {"train": "all other rows", "val": origin, "test": "none"})
 
 
@@ -255,7 +255,7 @@ def _folds(dataset: Dataset, num_folds: int, options: TuneOptions) -> TuningRows
         parts.append(FoldRows(train, val, split.rows("test"), fold=number))
     if options.pair_by is not None:
         _refuse_divided_pairs(dataset, parts, options.pair_by)
-    how = _how(dataset)
+    how = drawn_by(dataset)
     val = f"{val_fraction:.0%} of the rows of the other folds, {how}" if val_fraction else "none"
     origins = {"train": "the other folds", "val": val, "test": f"one of {num_folds} folds, {how}"}
     return TuningRows(dataset, tuple(parts), origins, num_folds=num_folds)
@@ -268,8 +268,8 @@ def _refuse_divided_pairs(dataset: Dataset, folds: Sequence[FoldRows], column: s
         of_parts = [set(values[part]) for part in (fold.train, fold.val, fold.test)]
         if sum(map(len, of_parts)) > len(set().union(*of_parts)):
             raise UsageError(
-                f"--folds, {_how(dataset)}, would divide pairs of one {column} between training and test (--pair-by {column}). "
-                f"Draw folds by it: --group-column {column}."
+                f"--folds, {drawn_by(dataset)}, would divide pairs of one {column} between training and test (--pair-by "
+                f"{column}). Draw folds by it: --group-column {column}."
             )
 
 
@@ -313,17 +313,6 @@ def _refuse_missing_classes(dataset: Dataset, parts: FoldRows) -> None:
 def _refuse_empty_test(dataset: Dataset, parts: FoldRows) -> None:
     if parts.test.size == 0:
         raise DataError(f"{dataset.name} has no test rows{parts.where}, so nothing can be said about the result.")
-
-
-def _how(dataset: Dataset) -> str:
-    return "drawn by image" if dataset.groups is None else f"drawn by {dataset.group_column}"
-
-
-def _part_names(num_rows: int, parts: FoldRows) -> np.ndarray:
-    names = np.full(num_rows, "", dtype="U5")
-    for part in PARTS:
-        names[parts.rows(part)] = part
-    return names
 
 
 def columns_of(dataset: Dataset, names: str | Sequence[str] | None) -> dict[str, np.ndarray]:
