@@ -91,6 +91,31 @@ def test_a_signal_while_a_text_is_executed_ends_a_module_with_its_own_code(tmp_p
     assert (done.returncode, done.stderr) == (128 + signal.SIGHUP, "")
 
 
+IN_A_DESTRUCTOR = """
+import signal
+from crossgraft.cli import main as cli
+
+class Thing:
+    def __del__(self):
+        {}
+
+cli.main = lambda _: len(str(Thing()))
+cli.run([])
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [("signal.raise_signal(signal.SIGHUP)", 128 + signal.SIGHUP, ""), ("raise KeyError('other')", None, "KeyError: 'other'")],
+)
+def test_a_signal_in_a_destructor_ends_the_command_without_a_traceback(tmp_path, line, code, said):
+    """Python cannot raise there, and says so: of an error it must, of a signal the code of the command tells."""
+    (tmp_path / "program.py").write_text(IN_A_DESTRUCTOR.format(line))
+    done = begin("-m", "program", folder=tmp_path)
+    assert code in (None, done.returncode)
+    assert said in done.stderr if said else not done.stderr
+
+
 WHILE_THE_COMMAND_IS_IMPORTED = """
 import signal
 import sys

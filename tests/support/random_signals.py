@@ -70,7 +70,7 @@ COSTS = re.compile("second|_at$|peak_bytes|resumed|from_cache|command_line")
 COLUMNS = ("trial", "command", "start", "signal", "to", "at", "of", "code", "again", "wrong")
 OURS = ("out", "out.json", "out.html", "cache", "known", "runs")
 LIMIT_SECONDS = 300
-EXIT_USAGE, EXIT_LOST = 2, 99
+EXIT_USAGE, EXIT_LOST, EXIT_INTERRUPTED = 2, 99, 130
 
 
 class Program(subprocess.Popen):
@@ -89,11 +89,13 @@ class Fork:
     def __init__(self, words, folder, environment, said):
         sys.stdout.flush()
         self.code = None
+        waiting, ready = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             code = EXIT_LOST
             try:
                 os.setsid()
+                os.close(ready)
                 nowhere = os.open(os.devnull, os.O_RDWR)
                 for target, source in enumerate((nowhere, nowhere, said.fileno())):
                     os.dup2(source, target)
@@ -106,11 +108,16 @@ class Fork:
                 run(list(words))
             except SystemExit as ended:
                 code = int(ended.code or 0)
+            except KeyboardInterrupt:  # before the command set its handlers
+                code = EXIT_INTERRUPTED
             except BaseException:
                 traceback.print_exc()
             finally:
                 sys.stderr.flush()
                 os._exit(code)
+        os.close(ready)
+        os.read(waiting, 1)  # its group is there: signals can be sent to it
+        os.close(waiting)
 
     def wait(self, seconds):
         """As of a program."""

@@ -49,6 +49,8 @@ class StopSignals:
             number = getattr(signal, name, None)  # Windows has no SIGHUP
             if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 signal.signal(number, self._stop)
+        if sys.unraisablehook is sys.__unraisablehook__:
+            sys.unraisablehook = tell_of_what_is_lost
 
     def end(self) -> None:
         """The command has ended, and says so: what comes now changes nothing."""
@@ -73,6 +75,12 @@ class StopSignals:
         for terminal in self._terminals:
             os.dup2(nowhere, terminal)
         os.close(nowhere)
+
+
+def tell_of_what_is_lost(lost: sys.UnraisableHookArgs) -> None:
+    """As Python does, but for a signal that came in a destructor or in compiled code that cannot raise: it is remembered."""
+    if not isinstance(lost.exc_value, AskedToEnd):
+        sys.__unraisablehook__(lost)
 
 
 EXIT_INTERNAL = 1
