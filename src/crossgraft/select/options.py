@@ -13,7 +13,7 @@ from crossgraft.options.command import DATA_HELP, OF_EVERY_COMMAND, Command, Inp
 from crossgraft.options.data import Validating
 from crossgraft.options.models import Loading
 from crossgraft.options.running import Computing, Output, Reported, Seed, Terminal
-from crossgraft.tune.options import EditedRows, Execution, Subgroups, VariantOptions
+from crossgraft.tune.options import EditedRows, Execution, FromDomains, Subgroups, VariantOptions
 
 Prefer = Literal["accurate", "small", "fast"]
 
@@ -65,7 +65,18 @@ class ReplayOptions(Output, Seed, Replaying):
 
 @options
 class SelectOptions(
-    Output, Computing, Execution, Reported, Loading, EditedRows, Subgroups, Validating, VariantOptions, Selecting, Candidates
+    Output,
+    Computing,
+    Execution,
+    Reported,
+    Loading,
+    EditedRows,
+    Subgroups,
+    FromDomains,
+    Validating,
+    VariantOptions,
+    Selecting,
+    Candidates,
 ):
     """Options of ``select_model``."""
 

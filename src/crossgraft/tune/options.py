@@ -131,10 +131,10 @@ class Slots(Tuning):
 
 
 @options
-class ByDomain(Tuning):
-    """Where images come from, and what is made of it."""
+class FromDomains(Tuning):
+    """Where images come from."""
 
-    group: ClassVar[str] = "Domains"
+    group: ClassVar[str] = "Data"
 
     domains: str | None = option(
         "Column that says where an image comes from: hospital, scanner, writer.",
@@ -142,6 +142,14 @@ class ByDomain(Tuning):
         only_if_given=True,
         in_protocol=True,
     )
+
+
+@options
+class ByDomain(FromDomains):
+    """Which of them training never sees."""
+
+    group: ClassVar[str] = "Domains"
+
     leave_out: str | None = option(
         "Domain that training never sees and the model is tested on; each: every one in turn, with a model each. --holdout is "
         "the share of the others that is only measured (0: none).",

@@ -13,6 +13,7 @@ from crossgraft.report.plots.intervals import IntervalRow
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words, yes_or_no
+from crossgraft.tune.domains.page import marks_oracle
 from crossgraft.tune.page_curves import selection_title
 from crossgraft.tune.record import FoldRecord, GridPointRecord, PlanRow, TuningRecord
 from crossgraft.tune.words import (
@@ -30,6 +31,7 @@ _ERROR = NumberFormat(decimals=3)
 _SHARE = NumberFormat(decimals=2)
 
 
+@marks_oracle
 def calibration_section(source: Source[TuningRecord]) -> Section | None:
     """Whether probabilities mean what they say, before and after the temperature."""
     record = source.record
@@ -39,7 +41,8 @@ def calibration_section(source: Source[TuningRecord]) -> Section | None:
             return None
         text = f"Probabilities were not calibrated: {record.calibration_reason.rstrip('.')}."
         return Section(name="calibration", title="Calibration", part="evidence", blocks=[Paragraph(text)])
-    blocks: list[Block] = [Paragraph(_in_words(calibration))]
+    models = "folds" if record.unseen_domains is None else "trainings"
+    blocks: list[Block] = [Paragraph(_in_words(calibration, models))]
     if any(bin_.num_images for bin_ in calibration.bins_raw):
         drawing = reliability_figure(calibration.bins_raw, calibration.bins_calibrated, identifier=f"{source.prefix}reliability")
         caption = (
@@ -50,7 +53,7 @@ def calibration_section(source: Source[TuningRecord]) -> Section | None:
     return Section(name="calibration", title="Calibration", part="evidence", blocks=blocks)
 
 
-def _in_words(calibration: CalibrationRecord) -> str:
+def _in_words(calibration: CalibrationRecord, models: str) -> str:
     images = counted(calibration.num_images, "image")
     before, after = _ERROR(calibration.error_raw), _ERROR(calibration.error_calibrated)
     if calibration.temperature is None:
@@ -60,7 +63,7 @@ def _in_words(calibration: CalibrationRecord) -> str:
     several = ""
     if len(calibration.temperatures) > 1:
         low, high = min(calibration.temperatures), max(calibration.temperatures)
-        several = f" The folds have temperatures from {low:.3g} to {high:.3g}."
+        several = f" The {models} have temperatures from {low:.3g} to {high:.3g}."
     return (
         f"Logits are divided by the temperature {calibration.temperature:.3g}, fitted on {calibration.fitted_on} ({images}), "
         f"which makes the model {tells}.{several} The calibration error is {before} before and {after} after it, on images "
@@ -68,6 +71,7 @@ def _in_words(calibration: CalibrationRecord) -> str:
     )
 
 
+@marks_oracle
 def thresholds_section(source: Source[TuningRecord]) -> Section | None:
     """From which probability on a class is decided for; None where the most probable class is."""
     thresholds = source.record.thresholds

@@ -96,8 +96,8 @@ def refusal_by_domains(plugins: Plugins, settings: TrainerSettings, task: Task, 
     if not folds and (objective.needs_domains or by_domain):
         asked = typed if objective.needs_domains else f"--sampler {sampler}"
         return (
-            f"{asked} needs to know where images come from. Name the column that says it with --domains COLUMN, or leave "
-            f"{asked} out."
+            f"{asked} needs to know where images come from. Name the column that says it with --domains COLUMN (of tune and "
+            f"select), or leave {asked} out."
         )
     if objective.sampler is not None and sampler not in _GIVES.get(objective.sampler, (objective.sampler,)):
         return (

@@ -279,16 +279,25 @@ def _refuse_missing_classes(dataset: Dataset, domains: Domains, parts: FoldRows)
                 "the column of patients (--group-column)."
             )
         raise DataError(f"{none_left}. Leave another one out, or give images of more domains.")
-    here = domains.index == domains.names.index(domain)
+    only_there = _classes_of_one_domain(dataset, domains)
+    if name := next(iter(only_there.get(domain, [])), None):
+        members = dataset.members(dataset.class_names.index(name))
+        others = [other for other in domains.names if other not in only_there]
+        instead = f", or leave out another domain: --leave-out with one of {joined(others)}" if others else ""
+        noun = dataset.task.noun
+        raise DataError(
+            f"Only {domains.column} {domain} has images of the {noun} {name} ({counted(int(members.sum()), 'image')}), so without "
+            f"it nothing can learn to tell it. Leave out images of {name}, join it with another {noun}{instead}."
+        )
+
+
+def _classes_of_one_domain(dataset: Dataset, domains: Domains) -> dict[str, list[str]]:
+    """Domain → classes that no other domain has an image of."""
+    found: dict[str, list[str]] = {}
     for index, name in enumerate(dataset.class_names):
-        members = dataset.members(index)
-        if members[here].any() and not members[~here].any():
-            raise DataError(
-                f"Only {domains.column} {domain} has images of the {dataset.task.noun} {name} "
-                f"({counted(int(members.sum()), 'image')}), so without it nothing can learn to tell it. Leave out images of "
-                f"{name}, join it with another {dataset.task.noun}, or leave out another domain: --leave-out with one of "
-                f"{joined([other for other in domains.names if other != domain])}."
-            )
+        if len(places := np.unique(domains.index[dataset.members(index)])) == 1:
+            found.setdefault(domains.names[places[0]], []).append(name)
+    return found
 
 
 def _tell_of_missing_val(

@@ -292,9 +292,9 @@ def find_saved_model(run: Path) -> Path:
 
 
 def _models_of_folds(run: Path) -> str:
-    """The command for the model of one fold, where there are some."""
+    """Where the model of one training is, where there are some."""
     folds = sorted(path.parents[1] for path in run.glob(f"folds/*/{MODEL_FOLDER}/{FACTS_FILE}"))
-    return f" For the first of them: crossgraft predict {shlex.quote(str(folds[0]))} IMAGES" if folds else ""
+    return f" Give that of one training: {shlex.quote(str(folds[0]))}" if folds else ""
 
 
 def _why_no_model(run: Path) -> str:

@@ -193,6 +193,16 @@ def test_a_class_that_only_the_left_out_domain_has_is_named_and_the_advice_works
     assert left_out(data, "LYON").parts[0].test.size == 20
 
 
+def test_no_domain_is_advised_that_would_be_refused_as_well():
+    labels = np.repeat([0, 1, 2], 20)
+    data = of_hospitals(np.repeat(["BONN", "GENT", "LYON"], 20), np.where(np.arange(60) % 4, labels, 0))
+    with pytest.raises(DataError, match=r"Only hospital GENT .* or leave out another domain: --leave-out with one of BONN\.$"):
+        left_out(data)
+    assert left_out(data, "BONN").parts[0].test.size == 20
+    with pytest.raises(DataError, match=r"join it with another class\.$"):
+        left_out(of_hospitals(np.repeat(["BONN", "GENT"], 20), labels[:40]))
+
+
 def test_names_that_cannot_be_told_apart_are_refused():
     data = four_hospitals(8)
     with pytest.raises(UnknownNameError, match=r"Unknown hospital of scans: GEND. Did you mean GENT\? each: every one in turn."):
