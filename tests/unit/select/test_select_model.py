@@ -81,6 +81,17 @@ def test_the_same_call_reads_back_and_another_budget_is_another_run(selected, fo
         crossgraft.select_model("many", models="zoo.yaml", budget="90%", out=folder / "run", **FAST)
 
 
+def test_models_are_compared_under_an_objective_over_domains(folder):
+    names = sorted(path.relative_to(folder).as_posix() for path in (folder / "many").rglob("*.png"))
+    rows = "".join(f"{name},{name.split('/')[1]},{'AB'[place % 2]}\n" for place, name in enumerate(names))
+    (folder / "hospitals.csv").write_text(f"path,label,hospital\n{rows}")
+    how = {**FAST, "models": "zoo.yaml", "budget": "100%", "objective": "group_dro"}
+    with pytest.raises(DataError, match="--domains COLUMN .of tune and select., or leave --objective group_dro out"):
+        crossgraft.select_model("hospitals.csv", **how)
+    record = crossgraft.select_model("hospitals.csv", domains="hospital", plan=True, **how).plan
+    assert [each.reason for each in record.models] == [None, None]
+
+
 def test_an_audit_takes_the_selection_as_it_is_and_asks_its_test_images(selected, folder):
     how = {"data": "many", "confounders": ["gamma:2"], "ledger": False, "allow_code": "tiny_models.py"}
     how |= {"workers": 1, "device": "cpu"}
