@@ -15,7 +15,24 @@ VISION = {"image_size": SIZE, "layers": 2, "width": WIDTH, "head_width": 16, "pa
 TEXT = {"context_length": CONTEXT, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 2}
 TRUNK = {"timm_model_name": "test_vit", "timm_model_pretrained": False, "timm_pool": "", "timm_proj": "linear", "image_size": 160}
 TOKENS = {"hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-WORDS = ("a", "photo", "image", "of", "the", "an", "cat", "dog", "cell", "tumour", "normal", "colon", "mucosa", "red", "blue", "green")
+WORDS = (
+    "a",
+    "photo",
+    "image",
+    "of",
+    "the",
+    "an",
+    "cat",
+    "dog",
+    "cell",
+    "tumour",
+    "normal",
+    "colon",
+    "mucosa",
+    "red",
+    "blue",
+    "green",
+)
 BERT = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3}
 PREPARE = {"mean": [0.1, 0.2, 0.3], "std": [0.4, 0.5, 0.6], "resize_mode": "squash"}
 

@@ -28,7 +28,23 @@ def _settings_of_preset(preset: str) -> Mapping[str, object]:
 
 
 @options
-class EpisodeOptions(Options):
+class PromptOptions(Options):
+    """What is said of each class to a network that reads."""
+
+    group: ClassVar[str] = "Model and heads"
+
+    prompts: Any = option(
+        "Class weights from text: a template such as 'a photo of {class}', which may be given several times, or a YAML file with "
+        "templates: and classes: (label: text).",
+        default=None,
+        only_if_given=True,
+        repeats=True,
+        takes="a template, a list of templates, a mapping with templates and classes, or a path of a YAML file",
+    )
+
+
+@options
+class EpisodeOptions(PromptOptions):
     """What is adapted, and to which tasks."""
 
     group: ClassVar[str] = "Model and heads"
@@ -154,7 +170,7 @@ class AverageOptions(Output):
 
 
 @options
-class SupportSet(Options):
+class SupportSet(PromptOptions):
     """What is learned, and from which images."""
 
     group: ClassVar[str] = "Model and heads"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ AT_ONCE = 64
 TextVectors = Float32[np.ndarray, "num_texts width"]
 
 
+@runtime_checkable
 class Tokenizer(Protocol):
     """The library's own tokenizer, which cuts nothing off."""
 
@@ -34,6 +35,7 @@ class Tokenizer(Protocol):
         ...
 
 
+@runtime_checkable
 class ImageTower(Protocol):
     """What is asked of a backbone."""
 
