@@ -21,7 +21,7 @@ from crossgraft.words.formatting import counted
 PLACE = "{class}"
 _KEYS = ("templates", "classes")
 _EXAMPLE = "a histology image of {class}"
-_FORM = "templates: a list of texts with {class}; classes: label: text, or a list of texts"
+_FORM = "templates: a list of texts with {class}, in quotes; classes: label: text, or a list of texts"
 
 
 @dataclass(frozen=True)
@@ -243,8 +243,8 @@ def _refuse_same(tower: TextTower, of_classes: Mapping[str, Sequence[str]]) -> N
         if other != name:
             raise DataError(
                 f"{other} and {name} are the same text to {tower.name}: {shortened(of_classes[other][0])!r} and "
-                f"{shortened(prompts[0])!r} have the same tokens. Give each class a text of its own that its tokenizer knows, under "
-                "classes: of the YAML file of --prompts."
+                f"{shortened(prompts[0])!r} have the same tokens. Give each class a text of its own that the tokenizer knows, "
+                "under classes: of the YAML file of --prompts."
             )
 
 

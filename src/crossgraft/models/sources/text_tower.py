@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -12,7 +13,7 @@ import torch
 from jaxtyping import Float, Float32
 from torch import Tensor, nn
 
-from crossgraft.errors import DataError, UsageError
+from crossgraft.errors import CrossgraftError, DataError, UsageError
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.layers import count_parameters
 from crossgraft.paths import shortened
@@ -94,7 +95,8 @@ class TextTower:
             UsageError: There are more than the network takes.
             DataError: A number is none of the network's: the tokenizer is of another one.
         """
-        numbers = self.tokenizer.numbers(text)
+        with self._reading(text):
+            numbers = self.tokenizer.numbers(text)
         if len(numbers) > self.context_length:
             raise UsageError(
                 f"The prompt {shortened(text)!r} has {len(numbers)} tokens, and the text tower of {self.name} takes "
@@ -121,13 +123,27 @@ class TextTower:
         parts: list[np.ndarray] = []
         with torch.inference_mode():
             for first in range(0, len(texts), AT_ONCE):
-                tokens = self.tokenizer.batch(texts[first : first + AT_ONCE])
+                with self._reading(texts[first]):
+                    tokens = self.tokenizer.batch(texts[first : first + AT_ONCE])
                 vectors = self.run(self.module, {name: each.to(self.device) for name, each in tokens.items()})
                 parts.append(vectors.float().cpu().numpy())
         found = np.concatenate(parts)
         if not np.isfinite(found).all():
             raise DataError(f"The text tower of {self.name} gives NaN or infinite values: its weights are damaged.")
         return found
+
+    @contextmanager
+    def _reading(self, text: str) -> Generator[None]:
+        """A tokenizer is data of somebody, whose patterns may fail on a text, in Rust with what is no Exception."""
+        try:
+            yield
+        except (CrossgraftError, KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:
+            reason = shortened(" ".join(str(error).split()))
+            raise DataError(
+                f"The tokenizer of {self.name} fails on {shortened(text)!r}: {reason}. Copy or download its files again."
+            ) from error
 
     def tokens_fingerprint(self, texts: Sequence[str]) -> str:
         """SHA-256 of the tokens of texts, by which another tokenizer shows."""
