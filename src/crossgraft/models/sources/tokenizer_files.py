@@ -37,6 +37,8 @@ _SETTINGS = f"""
 """
 """Settings of a tokenizer that decide tokens; all others are of chats, of training, or name files."""
 
+_OWN_WEIGHTS = "Encode the prompts with that code yourself, and give the vectors: class_weights=FILE."
+
 
 @contextmanager
 def tokenizer_folder(place: DescribedPlace, *, kind: str | None) -> Generator[Path]:
@@ -68,7 +70,7 @@ def tokenizer_folder(place: DescribedPlace, *, kind: str | None) -> Generator[Pa
             shutil.copyfile(file, folder / file.name)
         for name in (SETTINGS, *_BESIDE):
             if (file := place.find((name,))) is not None:
-                _write(folder / name, _known(name, read_json(file, of=place.name)))
+                _write(folder / name, _known(name, read_json(file, of=place.name, instead=_OWN_WEIGHTS)))
         if kind is not None:
             _write(folder / CONFIG, {"model_type": kind})
         yield folder
