@@ -44,7 +44,7 @@ class PromptOptions(Options):
 
 
 @options
-class EpisodeOptions(PromptOptions):
+class EpisodeOptions(Options):
     """What is adapted, and to which tasks."""
 
     group: ClassVar[str] = "Model and heads"
@@ -142,6 +142,7 @@ class FewshotOptions(
     Volumes,
     ClassOptions,
     TableOptions,
+    PromptOptions,
     EpisodeOptions,
 ):
     """Options of ``run_episodes``."""
@@ -170,7 +171,7 @@ class AverageOptions(Output):
 
 
 @options
-class SupportSet(PromptOptions):
+class SupportSet(Options):
     """What is learned, and from which images."""
 
     group: ClassVar[str] = "Model and heads"
@@ -212,6 +213,7 @@ class SupportOptions(
     CodeOptions,
     InsideCheckpoints,
     ImageOptions,
+    PromptOptions,
     SupportSet,
 ):
     """Options of ``predict_from_support``."""

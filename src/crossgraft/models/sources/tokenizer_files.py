@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from crossgraft.errors import CrossgraftError, DataError, MissingExtraError, MissingWeightsError
 from crossgraft.models.sources.described_places import DescribedPlace
 from crossgraft.models.sources.hub_description import CONFIG, read_json
-from crossgraft.models.sources.transformers_networks import quietly
+from crossgraft.models.sources.transformers_networks import quietly, transformers
 from crossgraft.paths import shortened
 
 SETTINGS = "tokenizer_config.json"
@@ -108,7 +108,6 @@ def auto_tokenizer(place: DescribedPlace, *, kind: str) -> Any:
     Raises:
         MissingWeightsError, DataError, UsageError, MissingExtraError: As of ``read_tokenizer``.
     """
-    from crossgraft.models.sources.transformers_networks import transformers
 
     def make(folder: Path) -> Any:
         return transformers().AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
@@ -117,12 +116,12 @@ def auto_tokenizer(place: DescribedPlace, *, kind: str) -> Any:
 
 
 def _known(name: str, said: Mapping[str, object]) -> dict[str, object]:
-    """Of settings those that are known; of tokens beside them names and numbers."""
+    """What a file says under known keys."""
     if name == "added_tokens.json":
         return {key: value for key, value in said.items() if isinstance(value, int)}
     names = (_SETTINGS if name == SETTINGS else _TOKENS).split()
     return {key: said[key] for key in names if key in said}
 
 
-def _write(file: Path, content: Mapping[str, object]) -> None:
-    file.write_text(json.dumps(cast("dict[str, object]", content)), encoding="utf-8")
+def _write(file: Path, content: dict[str, object]) -> None:
+    file.write_text(json.dumps(content), encoding="utf-8")

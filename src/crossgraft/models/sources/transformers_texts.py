@@ -51,7 +51,7 @@ _SHAPING = """
 _PROJECTION, _PROJECTION_DIM = "visual_projection.weight", "projection_dim"
 _PARTS = ("text_model.", "text_projection.")
 _USUAL_PROJECTION = 512
-"""Of transformers, where ``config.json`` says none."""
+"""What transformers takes where ``config.json`` is silent."""
 
 
 @dataclass(frozen=True)
