@@ -130,16 +130,49 @@ def write_transformers_clip(folder):
     return _write(folder, transformers.CLIPModel, configuration, tokenizer)
 
 
-def write_transformers_siglip(folder, tokenizer=None):
-    """SigLIP of transformers, with a tokenizer of words; the network comes back."""
+def write_transformers_metaclip(folder):
+    """MetaCLIP 2 of transformers, with a tokenizer of words; the network comes back."""
     special = {"<pad>": 0, "<unk>": 1, "</s>": 2}
-    tokenizer = tokenizer or transformers.PreTrainedTokenizerFast(
+    tokenizer = sentence_tokenizer(special)
+    configuration = transformers.MetaClip2Config(
+        text_config={
+            **TOKENS,
+            "vocab_size": len(tokenizer),
+            "max_position_embeddings": CONTEXT,
+            "eos_token_id": 2,
+            "pad_token_id": 0,
+        },
+        vision_config={**TOKENS, "image_size": SIZE, "patch_size": 8},
+        projection_dim=JOINT,
+    )
+    return _write(folder, transformers.MetaClip2Model, configuration, tokenizer)
+
+
+def sentence_tokenizer(special):
+    return transformers.PreTrainedTokenizerFast(
         tokenizer_object=word_tokenizer(special, "", "</s>"),
         pad_token="<pad>",
         unk_token="<unk>",
         eos_token="</s>",
         model_input_names=["input_ids"],
     )
+
+
+def sentencepiece_tokenizer(folder):
+    """SigLIP's own class, as MedSigLIP has it, with a vocabulary of words."""
+    spm = pytest.importorskip("sentencepiece")
+    (folder / "words.txt").write_text("\n".join([" ".join(WORDS)] * 4))
+    numbers = {"vocab_size": len(WORDS) + 3, "pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    spm.SentencePieceTrainer.train(
+        input=str(folder / "words.txt"), model_prefix=str(folder / "spiece"), model_type="word", minloglevel=2, **numbers
+    )
+    return transformers.SiglipTokenizer(str(folder / "spiece.model"), model_max_length=CONTEXT, model_input_names=["input_ids"])
+
+
+def write_transformers_siglip(folder, tokenizer=None):
+    """SigLIP of transformers, with a tokenizer of words; the network comes back."""
+    special = {"<pad>": 0, "<unk>": 1, "</s>": 2}
+    tokenizer = tokenizer or sentence_tokenizer(special)
     configuration = transformers.SiglipConfig(
         text_config={**TOKENS, "vocab_size": len(tokenizer), "max_position_embeddings": CONTEXT, "projection_size": WIDTH},
         vision_config={**TOKENS, "image_size": SIZE, "patch_size": 8},

@@ -209,6 +209,10 @@ def heads_section(source: Source[FewshotRecord]) -> Section:
     return Section(name="heads", title="Heads", part="evidence", blocks=[table, *warned])
 
 
+_MOST_TEMPLATES = 8
+"""So many are read; more are folded."""
+
+
 def prompts_section(source: Source[FewshotRecord]) -> Section | None:
     """What was said of each class; None where class weights, if any, come from elsewhere."""
     prompts = source.record.prompts
@@ -219,9 +223,11 @@ def prompts_section(source: Source[FewshotRecord]) -> Section | None:
             ("Text tower", f"{prompts.text_tower}, {prompts.num_parameters:,} parameters"),
             ("Its weights", prompts.weights_fingerprint[:12]),
             ("Space of images and texts", f"{prompts.num_features} numbers, which heads on features see"),
-            *((f"Template {place}", template) for place, template in enumerate(prompts.templates, start=1)),
         ]
     )
+    templates: list[Block] = [Items(prompts.templates)]
+    if len(prompts.templates) > _MOST_TEMPLATES:
+        templates = [Folded(counted(len(prompts.templates), "template"), templates)]
     table = table_of(
         list(prompts.texts.items()),
         [(Column("Class"), lambda row: words(row[0])), (Column("Stands for {class}"), lambda row: words(" · ".join(row[1])))],
@@ -229,7 +235,7 @@ def prompts_section(source: Source[FewshotRecord]) -> Section | None:
         file_name="prompts",
         notes=["A class weight is the mean of the unit vectors of all prompts of the class, of unit length again."],
     )
-    return Section(name="prompts", title="Class weights from text", part="evidence", blocks=[facts, table])
+    return Section(name="prompts", title="Class weights from text", part="evidence", blocks=[facts, *templates, table])
 
 
 def _of_seeds(record: FewshotRecord) -> list[str]:

@@ -58,12 +58,37 @@ def clip_of_transformers(folder):
     return f"transformers:{folder}", of_transformers(folder, made.write_transformers_clip(folder), padding=True)
 
 
-def siglip_of_transformers(folder):
-    network = made.write_transformers_siglip(folder)
+def trunk_with_a_head(folder):
+    network = made.write_open_clip(folder, custom=True, vision=made.TRUNK | {"timm_proj": "", "timm_pool": "token"})
+    return f"open_clip:{folder}", of_open_clip(network, open_clip.SimpleTokenizer(), LARGE)
+
+
+def metaclip_of_transformers(folder):
+    return f"transformers:{folder}", of_transformers(folder, made.write_transformers_metaclip(folder), padding=True)
+
+
+def medsiglip_of_transformers(folder):
+    return siglip_of_transformers(folder, made.sentencepiece_tokenizer(folder.parent))
+
+
+def siglip_of_transformers(folder, tokenizer=None):
+    network = made.write_transformers_siglip(folder, tokenizer)
     return f"transformers:{folder}", of_transformers(folder, network, padding="max_length", max_length=made.CONTEXT)
 
 
-@pytest.mark.parametrize("write", [clip_of_open_clip, projected_trunk, biomedclip, clip_of_transformers, siglip_of_transformers])
+@pytest.mark.parametrize(
+    "write",
+    [
+        clip_of_open_clip,
+        projected_trunk,
+        trunk_with_a_head,
+        biomedclip,
+        clip_of_transformers,
+        metaclip_of_transformers,
+        siglip_of_transformers,
+        medsiglip_of_transformers,
+    ],
+)
 @torch.no_grad()
 def test_vectors_and_zero_shot_logits_are_those_of_the_library(write, tmp_path):
     source, (of_images, of_texts, logits) = write(tmp_path / "both")
