@@ -17,7 +17,7 @@ import pytest
 import tifffile
 import torch
 from PIL import Image
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from crossgraft import compute
 from crossgraft.data.medical import dicom_file
@@ -587,6 +587,55 @@ def open_clip_of_another_form(folder, _):
     tower = {"layers": 2, "width": 32, "attentional_pool": True}
     (folder / "clip" / "open_clip_config.json").write_text(json.dumps({"model_cfg": {"embed_dim": 8, "vision_cfg": tower}}))
     return "rank", "images", "--models", "open_clip:./clip"
+
+
+def _prompted(folder, prompts, *, without=()):
+    from support.text_towers import write_transformers_clip
+
+    write_transformers_clip(folder / "reader")
+    for name in without:
+        (folder / "reader" / name).unlink()
+    return "fewshot", "images", "--model", "transformers:reader", "--heads", "tip_adapter", "--prompts", prompts, "--workers", "1"
+
+
+def prompt_without_class(folder, _):
+    return "fewshot", "images", "--model", "resnet18", "--prompts", "a photo"
+
+
+def prompts_without_a_text_tower(folder, monkeypatch):
+    return "fewshot", "images", "--model", "resnet18", "--prompts", "a photo of {class}"
+
+
+def prompts_without_a_tokenizer(folder, _):
+    return _prompted(folder, "a photo of {class}", without=["tokenizer.json"])
+
+
+def prompts_for_images_alone(folder, _):
+    arguments = _prompted(folder, "a photo of {class}")
+    file = folder / "reader" / "model.safetensors"
+    save_file({name: tensor for name, tensor in load_file(file).items() if not name.startswith("text")}, file)
+    return arguments
+
+
+def prompt_too_long(folder, _):
+    return _prompted(folder, "a very long text about {class} and more")
+
+
+def class_without_a_text(folder, _):
+    (folder / "prompts.yaml").write_text("templates: 'a {class}'\nclasses: {benign: mole}\n")
+    return _prompted(folder, "prompts.yaml")
+
+
+def classes_with_one_text(folder, _):
+    (folder / "prompts.yaml").write_text("templates: 'a {class}'\nclasses: {benign: mole, malignant: mole}\n")
+    return _prompted(folder, "prompts.yaml")
+
+
+def tokenizer_with_code(folder, _):
+    arguments = _prompted(folder, "a photo of {class}")
+    file = folder / "reader" / "tokenizer_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "auto_map": {"AutoTokenizer": ["code.Tokenizer", None]}}))
+    return arguments
 
 
 def transformers_not_here(folder, monkeypatch):

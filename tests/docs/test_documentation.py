@@ -116,6 +116,8 @@ def in_little_time(page, command):
         more += ["--episodes", "3"]
     if verb == "audit" and arguments[1].startswith("runs/"):
         more = ["--workers", "1", "--weights-dir", "weights"]  # at the size that it was trained with
+    if page.stem == OFFLINE:
+        more = ["few_weights" if word == "weights" else word for word in more]
     return [*arguments, *more]
 
 

@@ -218,19 +218,9 @@ def few_weights(folder, weights_folder):
     from support.transformers_folders import write_folder
 
     write_folder(folder / "microsoft--rad-dino", "Dinov2Model")
-    small_clip(folder / "ward--small-clip")
+    from support.text_towers import TRUNK, write_open_clip
 
-
-def small_clip(folder):
-    """An image tower as open_clip keeps it."""
-    import timm
-    from safetensors.torch import save_file
-
-    tower = {"timm_model_name": "test_vit", "timm_pool": "", "timm_proj": "linear", "image_size": 160}
-    folder.mkdir()
-    (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": {"embed_dim": 8, "vision_cfg": tower}}))
-    state = timm.create_model("test_vit", num_classes=0).state_dict()
-    save_file({f"visual.trunk.{name}": tensor for name, tensor in state.items()}, folder / "open_clip_model.safetensors")
+    write_open_clip(folder / "ward--small-clip", vision=TRUNK, custom=True)
 
 
 def torchvision_weights(folder):

@@ -34,5 +34,6 @@ if TYPE_CHECKING:
     from crossgraft.fewshot.look import Gap as Gap
     from crossgraft.fewshot.look import GapShift as GapShift
     from crossgraft.fewshot.look import gap as gap
+    from crossgraft.fewshot.prompts import class_weights_from_prompts as class_weights_from_prompts
 
 lazy_face(__name__)

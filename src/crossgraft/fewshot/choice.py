@@ -156,12 +156,12 @@ def _mean(rows: np.ndarray, label: object, numbers: Sequence[int]) -> np.ndarray
 
 ALL = "all"
 _OF_IMAGES = "trains inside the network, seconds per episode and not milliseconds; name it in --heads"
-_OF_WEIGHTS = "is class weights alone; give it some in --heads: zero_shot:class_weights=FILE"
+_OF_WEIGHTS = "is class weights alone; give it some: --prompts, or zero_shot:class_weights=FILE in --heads"
 _OF_CLASSES = "learns on other classes first; name some in --base-classes"
 _USUAL_BASELINE = "logistic"
 
 
-def choose_heads(heads: str | Sequence[Any], *, base_classes: Sequence[str] = ()) -> dict[str, Any]:
+def choose_heads(heads: str | Sequence[Any], *, base_classes: Sequence[str] = (), has_prompts: bool = False) -> dict[str, Any]:
     """Name → head, unfitted.
 
     A piece between commas that is an option (``weight_decay=0``) belongs to the head before it.
@@ -169,12 +169,14 @@ def choose_heads(heads: str | Sequence[Any], *, base_classes: Sequence[str] = ()
     Args:
         heads: Text, texts, or scikit-learn classifiers.
         base_classes: Classes that heads may learn on first; without them ``all`` has no head that does.
+        has_prompts: Whether class weights come from text, so that none have to be given.
 
     Raises:
         UsageError: No head, the same one twice, or an object that is no classifier.
         UnknownNameError: No head or option has that name.
     """
-    wanted = [choose(HEADS, each) for each in (_pieces(heads, base_classes=base_classes) if isinstance(heads, str) else heads)]
+    texts = _pieces(heads, base_classes=base_classes, has_prompts=has_prompts) if isinstance(heads, str) else heads
+    wanted = [choose(HEADS, each) for each in texts]
     by_name: dict[str, Any] = {}
     for head in wanted:
         if not isinstance(head, BaseEstimator) or not is_classifier(head):
@@ -183,7 +185,7 @@ def choose_heads(heads: str | Sequence[Any], *, base_classes: Sequence[str] = ()
                 f"Heads: {', '.join(HEADS.names())}."
             )
         check = getattr(head, "check", None)
-        if check is not None:
+        if check is not None and not (has_prompts and _needs_class_weights(head)):
             check()
         name = _name_of(head, is_alone=sum(type(each) is type(head) for each in wanted) == 1)
         if name in by_name:
@@ -194,11 +196,11 @@ def choose_heads(heads: str | Sequence[Any], *, base_classes: Sequence[str] = ()
     return by_name
 
 
-def heads_left_out(heads: object, *, base_classes: Sequence[str] = ()) -> dict[str, str]:
+def heads_left_out(heads: object, *, base_classes: Sequence[str] = (), has_prompts: bool = False) -> dict[str, str]:
     """Head → why it is none of those that ``all`` stands for; empty where heads were named one by one."""
     if not _is_all(heads):
         return {}
-    taken = _pieces(str(heads), base_classes=base_classes)
+    taken = _pieces(str(heads), base_classes=base_classes, has_prompts=has_prompts)
     return {name: _why_left_out(head) for name, head in HEADS if name not in taken}
 
 
@@ -253,9 +255,11 @@ def _is_all(heads: object) -> bool:
     return isinstance(heads, str) and heads.strip() == ALL
 
 
-def _pieces(text: str, *, base_classes: Sequence[str]) -> list[str]:
-    """Heads one by one; all: those on features, which take milliseconds, and with base classes those that learn there."""
+def _pieces(text: str, *, base_classes: Sequence[str], has_prompts: bool) -> list[str]:
+    """Heads one by one; all: those on features, which take milliseconds, that have what they learn on or start from."""
     if not _is_all(text):
         return pieces(text)
-    on_features = [(name, head) for name, head in HEADS if not reads_images(head) and not _needs_class_weights(head)]
+    on_features = [
+        (name, head) for name, head in HEADS if not reads_images(head) and (has_prompts or not _needs_class_weights(head))
+    ]
     return [name for name, head in on_features if base_classes or not hasattr(head, "meta_fit")]

@@ -28,6 +28,22 @@ def _settings_of_preset(preset: str) -> Mapping[str, object]:
 
 
 @options
+class PromptOptions(Options):
+    """What is said of each class to a network that reads."""
+
+    group: ClassVar[str] = "Model and heads"
+
+    prompts: Any = option(
+        "Class weights from text: a template such as 'a photo of {class}', which may be given several times, or a YAML file with "
+        "templates: and classes: (label: text).",
+        default=None,
+        only_if_given=True,
+        repeats=True,
+        takes="a template, a list of templates, a mapping with templates and classes, or a path of a YAML file",
+    )
+
+
+@options
 class EpisodeOptions(Options):
     """What is adapted, and to which tasks."""
 
@@ -126,6 +142,7 @@ class FewshotOptions(
     Volumes,
     ClassOptions,
     TableOptions,
+    PromptOptions,
     EpisodeOptions,
 ):
     """Options of ``run_episodes``."""
@@ -196,6 +213,7 @@ class SupportOptions(
     CodeOptions,
     InsideCheckpoints,
     ImageOptions,
+    PromptOptions,
     SupportSet,
 ):
     """Options of ``predict_from_support``."""

@@ -209,6 +209,35 @@ def heads_section(source: Source[FewshotRecord]) -> Section:
     return Section(name="heads", title="Heads", part="evidence", blocks=[table, *warned])
 
 
+_MOST_TEMPLATES = 8
+"""So many are read; more are folded."""
+
+
+def prompts_section(source: Source[FewshotRecord]) -> Section | None:
+    """What was said of each class; None where class weights, if any, come from elsewhere."""
+    prompts = source.record.prompts
+    if prompts is None:
+        return None
+    facts = Facts(
+        [
+            ("Text tower", f"{prompts.text_tower}, {prompts.num_parameters:,} parameters"),
+            ("Its weights", prompts.weights_fingerprint[:12]),
+            ("Space of images and texts", f"{prompts.num_features} numbers, which heads on features see"),
+        ]
+    )
+    templates: list[Block] = [Items(prompts.templates)]
+    if len(prompts.templates) > _MOST_TEMPLATES:
+        templates = [Folded(counted(len(prompts.templates), "template"), templates)]
+    table = table_of(
+        list(prompts.texts.items()),
+        [(Column("Class"), lambda row: words(row[0])), (Column("Stands for {class}"), lambda row: words(" · ".join(row[1])))],
+        caption="What each class is called",
+        file_name="prompts",
+        notes=["A class weight is the mean of the unit vectors of all prompts of the class, of unit length again."],
+    )
+    return Section(name="prompts", title="Class weights from text", part="evidence", blocks=[facts, *templates, table])
+
+
 def _of_seeds(record: FewshotRecord) -> list[str]:
     """What the interval over seeds is about, and the means that it is of."""
     means = [f"{row.head} {', '.join(f'{each:.3f}' for each in row.by_seed)}" for row in record.heads]
@@ -325,6 +354,7 @@ EPISODES = Kind(
     (
         fewshot_verdict_section,
         heads_section,
+        prompts_section,
         gaps_section,
         look_section,
         episodes_section,

@@ -25,8 +25,9 @@ from crossgraft.fewshot.episode_work import heard_warnings
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.options import SupportOptions
 from crossgraft.fewshot.parts import EpisodeImages
+from crossgraft.fewshot.prompts import Prompted, encode_prompts, read_prompts
 from crossgraft.fewshot.result import cite, notes_of_head
-from crossgraft.models import Backbone, load_as_asked
+from crossgraft.models import Backbone, load_as_asked, load_text_tower
 from crossgraft.models.available import one_model
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.options._option import configuration, options_of
@@ -54,7 +55,14 @@ class Learned(NamedTuple):
 
 
 def learn_and_predict(
-    head: Any, support: Dataset, queries: ImageRows, backbone: Backbone, options: SupportOptions, reporter: Reporter
+    head: Any,
+    support: Dataset,
+    queries: ImageRows,
+    backbone: Backbone,
+    options: SupportOptions,
+    reporter: Reporter,
+    *,
+    prompted: Prompted | None = None,
 ) -> Learned:
     """Columns in the order of the classes of ``support``.
 
@@ -76,6 +84,8 @@ def learn_and_predict(
             ).features
             for images in (support, queries)
         )
+        if prompted is not None:
+            of_support, of_queries = (prompted.of_images(each, backbone) for each in (of_support, of_queries))
         with heard_warnings(warned):
             of_known_classes = _probabilities(fresh, of_support, labels, of_queries)
     probabilities = np.zeros((len(of_known_classes), len(support.class_names)))
@@ -144,11 +154,18 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
     backward passes of the support set for one that trains inside the network.
     """
     reporter = call.reporter
-    name, head = _one_head(options.head)
+    prompts = None if options.prompts is None else read_prompts(options.prompts)
+    name, head = _one_head(options.head, has_prompts=prompts is not None)
     with data_errors_first(options.support, options):
         spec = one_model(options, reporter)
     device, threads = resolve_device(options.device), options.workers or available_cores()
-    resolved = {"model": spec.describe(), "head": name}
+    resolved: dict[str, object] = {"model": spec.describe(), "head": name}
+    tower = None
+    if prompts is not None:
+        resolved["prompts"] = prompts.describe()
+        tower = load_text_tower(
+            spec, device=device, weights_dir=options.weights_dir, allow_download=options.allow_download, reporter=reporter
+        )
     given = {"support": location_of(options.support), "query": location_of(options.query)}
     typed = {**configuration(options), **given, **resolved, "model": getattr(options.model, "typed", str(options.model))}
     with (
@@ -157,6 +174,10 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
         call.directory(given["support"], typed=typed, resolved=resolved, out=options.out) as directory,
     ):
         support = _open_support(options, reporter)
+        prompted = None
+        if prompts is not None and tower is not None:
+            prompted = encode_prompts(tower, prompts, support.class_names)
+            head = prompted.given_to(head)
         refuse_unnamed({name: head}, support.class_names)
         queries = _open_queries(options, support, reporter)
         readable = queries.readable()
@@ -166,7 +187,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
             directory.describe_machine(reporter, threads=threads, device=device)
         backbone = load_as_asked(spec, options, device=device)
         start = time.perf_counter()
-        probabilities, logits, warned = learn_and_predict(head, support, readable, backbone, options, reporter)
+        probabilities, logits, warned = learn_and_predict(head, support, readable, backbone, options, reporter, prompted=prompted)
         seconds = time.perf_counter() - start
         shown = names_without_folders([name])[name]
         record = _bare_record(shown, head, support, queries, backbone, seconds)
@@ -181,6 +202,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
         rows = rows_of(queries, logits, answers, known, seen)
         complete = record.model_copy(
             update={
+                "notes": [*record.notes, *([] if prompted is None else [prompted.note])],
                 **totals_of(queries, rows, answers, record.class_names),
                 "rows": rows,
                 "metrics": measure(probabilities, known, record, readable.groups),
@@ -189,21 +211,25 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
             }
         )
         if options.ledger:
-            measured = [backbone.weights_fingerprint, name, str(options.seed), support.fingerprint]
+            texts = [] if prompted is None else [prompted.record.model_dump_json()]
+            measured = [backbone.weights_fingerprint, name, str(options.seed), support.fingerprint, *texts]
             complete = with_look(complete, readable, known, measured, reporter)
         return finish(complete, queries, directory, reporter, no_images=options.no_images, show_names=options.show_names)
 
 
-def _one_head(named: Any) -> tuple[str, Any]:
+def _one_head(named: Any, *, has_prompts: bool) -> tuple[str, Any]:
     """The head and how it is written.
 
     Raises:
-        UsageError: There are several, it needs classes to learn on first, or it has no probabilities.
+        UsageError: There are several, it needs classes to learn on first, it has no probabilities, or takes no class weights
+            where there are prompts.
     """
-    heads = choose_heads(named if isinstance(named, str) else [named])
+    heads = choose_heads(named if isinstance(named, str) else [named], has_prompts=has_prompts)
     if len(heads) > 1:
         raise UsageError(f"One task has one head; {', '.join(heads)} are {len(heads)}. To compare heads, use --heads.")
     ((name, head),) = heads.items()
+    if has_prompts and getattr(head, "class_weights", "") is not None:
+        raise UsageError(f"--prompts give class weights, and {name} takes none. Take --head tip_adapter or zero_shot.")
     if hasattr(head, "meta_fit") and head.adapter_weights is None:
         raise UsageError(f"{name} has to learn on base classes first, which one task has not. Choose another head.")
     if not hasattr(head, "predict_proba"):

@@ -145,10 +145,24 @@ class SizeRow(Record):
     most: Count
 
 
+class PromptsRecord(Record):
+    """Class weights from text."""
+
+    templates: list[str]
+    texts: dict[str, list[str]] = Field(description="Label → what stands for {class} in the templates.")
+    text_tower: str = Field(description="Its architecture.")
+    num_parameters: Count
+    num_features: Count = Field(description="Width of the space of images and texts, which heads see.")
+    weights_fingerprint: str = Field(description="Of the text tower.")
+    tokens_fingerprint: str = Field(description="Of the tokens of all prompts.")
+    logit_scale: float = Field(description="What the network itself multiplies cosines by; heads take 100.")
+    logit_bias: float
+
+
 class FewshotRecord(SparseRecord):
     """Heads on the same episodes of one data set."""
 
-    sparse: ClassVar[frozenset[str]] = frozenset({"num_seeds", "seen", "gaps"})
+    sparse: ClassVar[frozenset[str]] = frozenset({"num_seeds", "seen", "gaps", "prompts"})
 
     schema_version: int = SCHEMA_VERSION
     kind: Literal["fewshot"] = "fewshot"
@@ -169,6 +183,7 @@ class FewshotRecord(SparseRecord):
     sizes: list[SizeRow]
     look: EpisodeLookRecord | None = Field(default=None, description="None: no head has images and prototypes.")
     gaps: list[GapSummary] = Field(default=[], description="The gap, set; empty where it was left as it is.")
+    prompts: PromptsRecord | None = Field(default=None, description="None: class weights, if any, come from elsewhere.")
     groups_apart: bool = Field(description="Whether support and queries share no group.")
     base_classes: list[str] = []
     superclass_column: str | None = Field(default=None, description="An episode has classes of one of its values.")

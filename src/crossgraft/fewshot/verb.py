@@ -34,10 +34,11 @@ from crossgraft.fewshot.episode_work import (
 from crossgraft.fewshot.episodes import SAMPLERS, Sampler
 from crossgraft.fewshot.evaluate import episode_of, joined
 from crossgraft.fewshot.gaps import sets_gaps
-from crossgraft.fewshot.heads import reads_images
+from crossgraft.fewshot.heads import ZeroShotHead, reads_images
 from crossgraft.fewshot.look import look_at_episode
 from crossgraft.fewshot.options import FewshotOptions
 from crossgraft.fewshot.parts import EpisodeImages, EpisodeWork, evaluate_in_parts
+from crossgraft.fewshot.prompts import encode_prompts, read_prompts
 from crossgraft.fewshot.record import EpisodeLookRecord, FewshotRecord
 from crossgraft.fewshot.result import (
     FewshotResult,
@@ -48,7 +49,7 @@ from crossgraft.fewshot.result import (
     leans_towards_large_classes,
     notes_of_head,
 )
-from crossgraft.models import Backbone, load_as_asked
+from crossgraft.models import Backbone, load_as_asked, load_text_tower
 from crossgraft.models.available import one_model
 from crossgraft.models.backbone import describe_model
 from crossgraft.options._option import configuration, narrowed
@@ -97,11 +98,18 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
         options = _with_base_classes(options, class_split)
     elif options.classes_of != "test":
         raise UsageError("--classes-of is a part of a class split, and there is none. Give one: --class-split FILE.")
+    prompts = None if options.prompts is None else read_prompts(options.prompts)
     chosen = _choose(options, reporter)
     with data_errors_first(data, options):
         spec = one_model(options, reporter)
     device, threads = resolve_device(options.device), options.workers or available_cores()
-    resolved = {"model": spec.describe(), "heads": chosen.written, "sampler": spell(chosen.sampler)}
+    resolved: dict[str, object] = {"model": spec.describe(), "heads": chosen.written, "sampler": spell(chosen.sampler)}
+    tower = None
+    if prompts is not None:
+        resolved["prompts"] = prompts.describe()
+        tower = load_text_tower(
+            spec, device=device, weights_dir=options.weights_dir, allow_download=options.allow_download, reporter=reporter
+        )
     typed = {**configuration(options), **resolved, "model": getattr(options.model, "typed", str(options.model))}
     location = data.name if isinstance(data, Dataset) else data
     with run.directory(location, typed=typed, resolved=resolved, out=options.out) as directory:
@@ -122,10 +130,16 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             directory.describe_machine(reporter, threads=threads, device=device)
         findings = check_rows(dataset, strict=options.strict, reporter=reporter)
         drawn = draw_from(dataset, options)
+        prompted = None
+        if prompts is not None and tower is not None:
+            prompted = encode_prompts(tower, prompts, dataset.class_names)
+            reporter.say(prompted.note)
+            chosen = replace(chosen, heads={name: prompted.given_to(head) for name, head in chosen.heads.items()})
         refuse_unnamed(chosen.heads, () if drawn.is_base.any() else dataset.class_names)
         drawn.first_episode(chosen.sampler, options.seed)  # whether there is one at all, before the network looks
         backbone = load_as_asked(spec, options, device=device)
-        _foresee(dataset, drawn, backbone, chosen, options, threads=threads, reporter=reporter)
+        width = backbone.num_features if prompted is None else prompted.record.num_features
+        _foresee(dataset, drawn, backbone, chosen, options, width=width, threads=threads, reporter=reporter)
         with reporter.part(_LOOKING):
             extracted = extract_features(
                 dataset,
@@ -136,9 +150,9 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
                 reporter=reporter,
                 is_announced=not reporter.wants_forecast,
             )
+        features = extracted.features if prompted is None else prompted.of_images(extracted.features, backbone)
         works = [
-            episode_work(dataset, drawn, extracted.features, backbone, chosen, options, repeat=repeat)
-            for repeat in range(options.seeds)
+            episode_work(dataset, drawn, features, backbone, chosen, options, repeat=repeat) for repeat in range(options.seeds)
         ]
         total = options.episodes * options.seeds
         with reporter.part(EPISODES), reporter.stage("Adapting heads to episodes", total=total, unit="episodes") as stage:
@@ -158,7 +172,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             dataset=describe_dataset(dataset, show_names=options.show_names),
             model=describe_model(backbone, "candidate", seconds=extracted.seconds, from_cache=extracted.from_cache),
             heads=describe_heads(of_seeds, chosen.heads, chosen.baseline),
-            left_out=heads_left_out(options.heads, base_classes=base_classes_of(options)),
+            left_out=heads_left_out(options.heads, base_classes=base_classes_of(options), has_prompts=prompted is not None),
             baseline=chosen.baseline,
             baseline_leans=leans_towards_large_classes(chosen.heads[chosen.baseline], chosen.sampler),
             sampler=spell(chosen.sampler),
@@ -169,6 +183,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             sizes=describe_sizes(table),
             gaps=describe_gaps(table.gaps),
             look=_look(works[0]),
+            prompts=None if prompted is None else prompted.record,
             groups_apart=dataset.groups is not None,
             base_classes=base_classes_of(options),
             superclass_column=options.superclass_column,
@@ -182,7 +197,7 @@ def _with_base_classes(options: FewshotOptions, split: ClassSplit) -> FewshotOpt
     """Heads that learn on base classes do so on those of train, where none were named."""
     if options.base_classes is not None:
         raise UsageError(f"--base-classes and {split.file.name} both say what heads learn on first. Leave one of them out.")
-    heads = choose_heads(options.heads).values()
+    heads = choose_heads(options.heads, has_prompts=options.prompts is not None).values()
     return replace(options, base_classes=list(split.names_of("train"))) if any(map(learns_on_base_classes, heads)) else options
 
 
@@ -193,12 +208,15 @@ def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
         UnknownNameError: With the nearest names.
         UsageError: A head needs base classes and there are none; or as of the heads.
     """
-    written = choose_heads(options.heads, base_classes=base_classes_of(options))
-    for name, why in heads_left_out(options.heads, base_classes=base_classes_of(options)).items():
+    base_classes, has_prompts = base_classes_of(options), options.prompts is not None
+    written = choose_heads(options.heads, base_classes=base_classes, has_prompts=has_prompts)
+    if has_prompts and not any(isinstance(head, ZeroShotHead) for head in written.values()):
+        written[ZeroShotHead.name] = ZeroShotHead()  # what the texts give alone
+    for name, why in heads_left_out(options.heads, base_classes=base_classes, has_prompts=has_prompts).items():
         reporter.say(f"{name} is left out: it {why}.")
     shown = names_without_folders(written)
     heads = {shown[name]: head for name, head in written.items()}
-    learners, base_classes = ([name for name, head in heads.items() if learns_on_base_classes(head)], base_classes_of(options))
+    learners = [name for name, head in heads.items() if learns_on_base_classes(head)]
     if learners and not base_classes:
         raise UsageError(f"{learners[0]} has to learn on base classes first. Name some: --base-classes a,b,c.")
     if base_classes and not learners:
@@ -209,8 +227,10 @@ def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
     if options.preset is not None:
         reporter.say(f"--preset {options.preset}: {choose(PRESETS, options.preset).differs}")
     for name, head in heads.items():
-        for note in notes_of_head(head):
+        for note in [] if has_prompts else notes_of_head(head):
             reporter.say(f"{name}: {note}")
+        if has_prompts and reads_images(head):
+            reporter.say(f"{name}: It trains inside the network and sees its own features, not those of the space of texts.")
     sampler = choose(SAMPLERS, options.sampler)
     if not isinstance(sampler, Sampler):
         raise UsageError(f"sampler must be a name or a Sampler of crossgraft.fewshot, got {type(sampler).__name__}.")
@@ -224,6 +244,7 @@ def _foresee(
     chosen: Chosen,
     options: FewshotOptions,
     *,
+    width: int,
     threads: int,
     reporter: Reporter,
 ) -> None:
@@ -231,7 +252,7 @@ def _foresee(
     if not reporter.wants_forecast or drawn.is_base.any():
         return
     look = foresee_extraction(dataset, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=reporter)
-    made_up = made_up_features(drawn.labels, backbone.num_features, seed=options.seed)
+    made_up = made_up_features(drawn.labels, width, seed=options.seed)
     work = episode_work(dataset, drawn, made_up, backbone, chosen, options)
     images = _images(dataset, backbone, work)
     num_episodes = options.episodes * options.seeds

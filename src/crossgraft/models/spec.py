@@ -58,6 +58,7 @@ class ModelSpec:
         folder: Folder of the zoo file; its paths and modules are looked up there too.
         weights_dir: Folder in which a library's own weights are looked up where a call names none.
         trusted: The code that may run to build it. None: who made the spec named ``source`` in Python, and so allowed it.
+        text_source: The source as it was written, where that is a place with a text tower beside the image tower.
     """
 
     name: str
@@ -75,6 +76,7 @@ class ModelSpec:
     folder: Path | None = None
     weights_dir: Path | None = None
     trusted: TrustedCode | None = field(default=None, repr=False)
+    text_source: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -166,7 +168,9 @@ class ModelSpec:
         return array.astype(np.float32, copy=False)
 
 
-ENTRY_KEYS = tuple(item.name for item in fields(ModelSpec) if item.name not in ("folder", "weights_dir", "trusted"))
+ENTRY_KEYS = tuple(
+    item.name for item in fields(ModelSpec) if item.name not in ("folder", "weights_dir", "trusted", "text_source")
+)
 
 
 def spec_from_entry(entry: Mapping[str, object], *, folder: Path, trusted: TrustedCode, where: str) -> ModelSpec:

@@ -45,8 +45,8 @@ class ZeroShotHead(Head):
         """Refuse to have none."""
         if self.class_weights is None:
             raise UsageError(
-                "zero_shot is class weights alone, and none were given. Give some: zero_shot:class_weights=FILE; without any "
-                "take ncc, whose class weights are means of the support set."
+                "zero_shot is class weights alone, and none were given. Give some: zero_shot:class_weights=FILE, or --prompts "
+                "for a network that reads; without any take ncc, whose class weights are means of the support set."
             )
 
     def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:

@@ -7,7 +7,8 @@ these is passed on, whatever a newer version of the libraries calls them: what i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 from crossgraft.errors import UnknownNameError, UsageError
 
@@ -112,3 +113,22 @@ def refuse_loading_arguments(names: Iterable[str], *, where: str) -> None:
                 f"The argument {name} in {where} would load weights past every check. Remove it; the file of weights is "
                 "named by weights in a zoo file."
             )
+
+
+_MOST_ITEMS = 64
+
+
+def refuse_nested_values(key: str, value: object, *, where: str) -> None:
+    """Values are numbers, words, short lists of them, or one mapping to them.
+
+    Raises:
+        UsageError: This one is not; ``where`` says in which file.
+    """
+    items: Iterable[object] = (value,)
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[object]", value)
+    elif isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).values()
+    items = list(items)
+    if len(items) > _MOST_ITEMS or not all(item is None or isinstance(item, str | int | float) for item in items):
+        raise UsageError(f"{key} in {where} is no number, word or short list of them. Correct it.")

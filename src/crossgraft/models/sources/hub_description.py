@@ -21,12 +21,16 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin", "open_clip_model.safetensor
 _MOST_BYTES = 1 << 20
 
 
-def read_json(file: Path, *, of: str) -> dict[str, object]:
+_OWN_FUNCTION = "Write a function that builds the network, and give it as source: package.module:factory."
+
+
+def read_json(file: Path, *, of: str, instead: str = _OWN_FUNCTION) -> dict[str, object]:
     """What a description says.
 
     Args:
         file: A file such as ``config.json``.
         of: What it describes, for messages.
+        instead: What to do where it names code.
 
     Raises:
         DataError: It is damaged or too large.
@@ -44,7 +48,7 @@ def read_json(file: Path, *, of: str) -> dict[str, object]:
     if "auto_map" in said:
         raise UsageError(
             f"{file.name} of {of} names code that would have to run (auto_map), and crossgraft runs none that a file names. "
-            "Write a function that builds the network, and give it as source: package.module:factory."
+            f"{instead}"
         )
     return said
 

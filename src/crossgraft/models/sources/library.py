@@ -17,6 +17,7 @@ from crossgraft.models.building_limits import building_limits, refuse_large_numb
 from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_other_arguments
 from crossgraft.models.sources.local_checkpoint import infer_num_classes, load_weights, read_state_dict
+from crossgraft.models.sources.text_tower import TextTower
 from crossgraft.models.spec import ModelSpec, family_of, name_in_library
 from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
@@ -175,6 +176,17 @@ class ModelLibrary(ABC):
         module = build_seeded(lambda: self.build(spec.source, kwargs), seed)
         load_weights(module, self.adapt_state(state), file=path.name, model=f"{spec.name} ({spec.architecture})")
         return kwargs, module
+
+    def text_tower(self, spec: ModelSpec, places: Places, *, device: str) -> TextTower:
+        """The text tower beside the image tower of a resolved model, whose ``text_source`` is of this library.
+
+        Raises:
+            MissingWeightsError: The tokenizer, or a description that the text tower needs, is not on this machine.
+            UsageError: There is no text tower.
+            WeightsMismatchError: The weights do not fit.
+            DataError: A file is damaged.
+        """
+        raise UsageError(f"{self.name} has no text towers.")
 
     @abstractmethod
     def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:

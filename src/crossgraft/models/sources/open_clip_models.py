@@ -16,11 +16,13 @@ from typing import ClassVar, cast
 
 from timm.models import is_model, list_models
 
-from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.errors import DataError, MissingExtraError, UnknownNameError, UsageError
 from crossgraft.models.building_limits import refuse_large_numbers
-from crossgraft.models.sources.described_places import find_place
+from crossgraft.models.sources.described_places import DescribedPlace, find_place
 from crossgraft.models.sources.hub_description import mapping_in, read_json
 from crossgraft.models.sources.library import AvailableModel, PlaceLibrary, Places
+from crossgraft.models.sources.open_clip_texts import open_clip, open_clip_text_tower
+from crossgraft.models.sources.text_tower import TextTower
 from crossgraft.models.spec import RANDOM, ModelSpec, family_of, name_in_library
 from crossgraft.types import shown_value
 
@@ -66,19 +68,32 @@ class OpenClipLibrary(PlaceLibrary):
         name = name_in_library(spec.source)
         if (row := published_towers().get(name)) is not None:
             policy = {"resize_policy": _POLICIES[row["resize"]], "crop_pct": 1.0}
-            return replace(spec, source=row["timm"], preprocessing={**policy, **spec.preprocessing})
-        place = (
-            find_place(spec.source, places, description=CONFIG, form=self.form, needs=_NEEDS) if self._is_place(name) else None
-        )
-        if place is None:
+            return replace(spec, source=row["timm"], preprocessing={**policy, **spec.preprocessing}, text_source=spec.source)
+        if not self._is_place(name):
             raise UnknownNameError("network of open_clip", name, published_towers(), hint=f"Write {self.form}.")
-        said = read_json(place.file((CONFIG,)), of=place.name)
-        where = f"{CONFIG} of {place.name}"
+        place, where, said = self._description(spec.source, places)
         model, prepare = mapping_in(said, "model_cfg", where), mapping_in(said, "preprocess_cfg", where)
-        found = _described(spec, model, prepare, of=place.name)
+        found = replace(_described(spec, model, prepare, of=place.name), text_source=spec.source)
         if spec.weights == RANDOM or spec.has_checkpoint:
             return found
         return replace(found, weights=str(place.weights(_WEIGHTS)))
+
+    def _description(self, source: str, places: Places) -> tuple[DescribedPlace, str, Mapping[str, object]]:
+        """The place, the name of its description for messages, and what it says."""
+        place = find_place(source, places, description=CONFIG, form=self.form, needs=_NEEDS)
+        return place, f"{CONFIG} of {place.name}", read_json(place.file((CONFIG,)), of=place.name)
+
+    def text_tower(self, spec: ModelSpec, places: Places, *, device: str) -> TextTower:
+        """By the package open_clip, from a folder or repository; timm has the image towers of the table alone."""
+        source = str(spec.text_source)
+        if (row := published_towers().get(name_in_library(source))) is not None:
+            raise UsageError(
+                f"{source} is the image tower alone, as timm has it ({row['timm']}). For texts name the folder or repository "
+                f"with both towers, which has {CONFIG}: {_both_towers(source)}."
+            )
+        place, where, said = self._description(source, places)
+        model = mapping_in(said, "model_cfg", where)
+        return open_clip_text_tower(model, place, Path(str(spec.weights)), where=where, name=spec.name, device=device)
 
     def _is_place(self, name: str) -> bool:
         """Whether it is not an architecture of the table with a tag that the table does not have."""
@@ -101,6 +116,16 @@ def published_towers() -> Mapping[str, Mapping[str, str]]:
     """``NAME/TAG`` → the name in timm, and how images are resized."""
     text = resources.files("crossgraft.models").joinpath("open_clip_names.csv").read_text(encoding="utf-8")
     return {f"{row['name']}/{row['tag']}": row for row in csv.DictReader(text.splitlines())}
+
+
+def _both_towers(source: str) -> str:
+    """The repository of a network of the table as open_clip knows it, where the package is installed; else the form."""
+    name, _, tag = name_in_library(source).partition("/")
+    try:
+        repository = str(open_clip().get_pretrained_cfg(name, tag).get("hf_hub", "")).strip("/")
+    except MissingExtraError:
+        repository = ""
+    return f"open_clip:{repository or 'ORG/NAME'}"
 
 
 def _described(spec: ModelSpec, model: Mapping[str, object], prepare: Mapping[str, object], *, of: str) -> ModelSpec:

@@ -18,12 +18,13 @@ from torch import Tensor, nn
 from crossgraft.errors import DataError, MissingWeightsError, UnknownNameError, UsageError, WeightsMismatchError
 from crossgraft.models.building_limits import building_limits, refuse_large_numbers
 from crossgraft.models.random_weights import build_seeded
-from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_loading_arguments
+from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_loading_arguments, refuse_nested_values
 from crossgraft.models.sources.described_places import DescribedPlace, find_place
 from crossgraft.models.sources.hub_description import CONFIG, read_json
 from crossgraft.models.sources.hub_models import Repository, repositories_in_cache, repository_of, row_in_cache
 from crossgraft.models.sources.library import AvailableModel, ModelLibrary, Places
 from crossgraft.models.sources.local_checkpoint import read_state_dict
+from crossgraft.models.sources.text_tower import TextTower
 from crossgraft.models.sources.transformers_images import ADVICE, PROCESSOR_FILES, preprocessing_of
 from crossgraft.models.sources.transformers_networks import (
     FAMILIES,
@@ -37,6 +38,7 @@ from crossgraft.models.sources.transformers_networks import (
     differences,
     input_size,
 )
+from crossgraft.models.sources.transformers_texts import TEXT_FAMILIES, transformers_text_tower
 from crossgraft.models.spec import RANDOM, ModelSpec, name_in_library
 from crossgraft.paths import shortened
 from crossgraft.types import Preprocessing
@@ -49,7 +51,6 @@ _POOLER_KEY = "pooler."
 _UNUSED = ("mask_token",)  # a network has it and features never depend on it
 _TRAINING_STATE = ("position_ids", "relative_position_index")
 _LISTED = 8
-_MOST_ITEMS = 64
 _STATED = ("input_size", "mean", "std")
 
 
@@ -91,6 +92,7 @@ class TransformersLibrary(ModelLibrary):
         found = replace(
             spec,
             source=f"{self.name}:{kind}",
+            text_source=spec.source if kind in TEXT_FAMILIES else None,
             kwargs=kwargs,
             preprocessing={**self._preprocessing(spec, place, kind, kwargs), **spec.preprocessing},
         )
@@ -100,6 +102,13 @@ class TransformersLibrary(ModelLibrary):
             return found
         file = place.weights(_WEIGHTS)
         return replace(found, weights=str(file), kwargs=_with_pooler(FAMILIES[kind], kwargs, lambda: _keys(file)))
+
+    def text_tower(self, spec: ModelSpec, places: Places, *, device: str) -> TextTower:
+        """By the class of transformers for the texts of this kind."""
+        place = find_place(str(spec.text_source), places, description=CONFIG, form=self.form, needs=_NEEDS)
+        said = read_json(place.file((CONFIG,)), of=place.name)
+        kind, _ = _described(said, of=place.name)
+        return transformers_text_tower(kind, said, place, Path(str(spec.weights)), name=spec.name, device=device)
 
     def _preprocessing(
         self, spec: ModelSpec, place: DescribedPlace, kind: str, kwargs: Mapping[str, object]
@@ -134,7 +143,7 @@ class TransformersLibrary(ModelLibrary):
         for name, value in kwargs.items():
             if name not in known:
                 raise UnknownNameError(f"argument in {where}", name, known)
-            _refuse_nested(name, value, where=where)
+            refuse_nested_values(name, value, where=where)
         refuse_large_numbers(kwargs, where=where)
 
     def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
@@ -244,7 +253,7 @@ def _arguments(kind: str, said: Mapping[str, object], *, of: str) -> dict[str, o
     family, where = FAMILIES[kind], f"{CONFIG} of {of}"
     stated = {key: value for key, value in said.items() if key in argument_names(family)}
     for key, value in stated.items():
-        _refuse_nested(key, value, where=where)
+        refuse_nested_values(key, value, where=where)
     refuse_large_numbers(stated, where=where)
     try:
         found = differences(family, stated)
@@ -256,18 +265,6 @@ def _arguments(kind: str, said: Mapping[str, object], *, of: str) -> dict[str, o
         number = len(cast("Mapping[str, object]", labels)) if isinstance(labels, Mapping) else said.get("num_labels", 2)
         found[NUM_CLASSES] = number
     return found
-
-
-def _refuse_nested(key: str, value: object, *, where: str) -> None:
-    """Values are numbers, words, short lists of them, or one mapping to them."""
-    items: Iterable[object] = (value,)
-    if isinstance(value, list | tuple):
-        items = cast("Sequence[object]", value)
-    elif isinstance(value, Mapping):
-        items = cast("Mapping[object, object]", value).values()
-    items = list(items)
-    if len(items) > _MOST_ITEMS or not all(item is None or isinstance(item, str | int | float) for item in items):
-        raise UsageError(f"{key} in {where} is no number, word or short list of them. Correct it.")
 
 
 def _keys(file: Path) -> list[str]:

@@ -151,7 +151,7 @@ def build_with(
         The network, and what transformers says of names that are missing, unexpected or of another shape.
     """
     kind, arguments = _class_and_arguments(family, kwargs)
-    with _quietly():
+    with quietly():
         model, told = kind.from_pretrained(
             None,
             config=_configuration(family, kwargs),
@@ -187,7 +187,7 @@ def _configuration(family: VisionFamily, kwargs: Mapping[str, object]) -> Any:
 
 
 @contextmanager
-def _quietly() -> Generator[None]:
+def quietly() -> Generator[None]:
     """Without the progress bar and the table of transformers; what it tells comes back as values."""
     logging = transformers().logging
     level, has_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
