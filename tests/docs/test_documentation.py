@@ -18,6 +18,7 @@ from support.few_pages import leave_out_pages
 from support.few_rounds import leave_out_rounds
 from support.here import Here
 from support.short_demo import shorten
+from support.story_records import shorten_story
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
@@ -53,6 +54,9 @@ IN_LITTLE_TIME = {
 
 PUBLISHED = "published-tables"
 """Written by docs/generate.py, which evaluates each of its tables when its freshness is tested."""
+
+FEW_DIGITS = ("README", "first-five-minutes")
+"""Pages whose commands are about the digits of the demo, of which a sixth is taken."""
 
 OFFLINE = "which-models-can-i-use"
 """The page of what is found without a zoo: all that there is, which is less in a folder of its own."""
@@ -106,7 +110,8 @@ def in_little_time(page, command):
     if {"--published", "--replay", "--preset", "--average"} & {*arguments}:  # they look results or settings up
         return arguments
     if verb == "rank":
-        return [*arguments, *of_ranking(page, arguments)]
+        few = ["--per-class", "3"] if "--per-class" in arguments else []
+        return [*arguments, *of_ranking(page, arguments), *few]
     if "centre" in arguments:  # it looks at no image
         return [*arguments, "--image-size", "32", "--weights-dir", "weights"]
     more = [*IN_LITTLE_TIME.get(verb, ())]
@@ -114,6 +119,8 @@ def in_little_time(page, command):
         more += ["--seeds", "2"]
     if verb == "fewshot" and "--support" not in arguments:
         more += ["--episodes", "3"]
+    if "digits" in arguments and "--per-class" in arguments:
+        more += ["--per-class", "3", *(["--models", "zoo.yaml"] if verb == "select" else [])]
     if verb == "audit" and arguments[1].startswith("runs/"):
         more = ["--workers", "1", "--weights-dir", "weights"]  # at the size that it was trained with
     return [*arguments, *more]
@@ -136,6 +143,8 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(documented / "cache"))
     monkeypatch.chdir(documented)
     shorten(monkeypatch, Here())
+    if page.stem in FEW_DIGITS:
+        shorten_story(monkeypatch)
     leave_out_rounds(monkeypatch)
     runs = documented / "runs"
     if runs.exists():
