@@ -110,7 +110,7 @@ def in_little_time(page, command):
     if {"--published", "--replay", "--preset", "--average"} & {*arguments}:  # they look results or settings up
         return arguments
     if verb == "rank":
-        few = ["--per-class", "3"] if "--per-class" in arguments else []
+        few = ["--per-class", "12"] if "--per-class" in arguments else []
         return [*arguments, *of_ranking(page, arguments), *few]
     if "centre" in arguments:  # it looks at no image
         return [*arguments, "--image-size", "32", "--weights-dir", "weights"]
@@ -120,7 +120,7 @@ def in_little_time(page, command):
     if verb == "fewshot" and "--support" not in arguments:
         more += ["--episodes", "3"]
     if "digits" in arguments and "--per-class" in arguments:
-        more += ["--per-class", "3", *(["--models", "zoo.yaml"] if verb == "select" else [])]
+        more += ["--per-class", "12", *(["--models", "zoo.yaml"] if verb == "select" else [])]
     if verb == "audit" and arguments[1].startswith("runs/"):
         more = ["--workers", "1", "--weights-dir", "weights"]  # at the size that it was trained with
     return [*arguments, *more]

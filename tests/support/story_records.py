@@ -11,7 +11,7 @@ from crossgraft.demo import story
 from crossgraft.demo.story_record import StoryRecord
 
 SHOWN = Path(__file__).parents[2] / "docs" / "images" / "demo"
-EVERY = 6
+EVERY = 3
 
 
 def story_record():
@@ -20,7 +20,7 @@ def story_record():
 
 
 def shorten_story(monkeypatch):
-    """Some digits of every writer, and hardly any training; the networks of the package index, which tests do not see otherwise."""
+    """Some digits of every writer, hardly any training, and the networks of the package index, which other tests do not see."""
     for network in story.NETWORKS:
         monkeypatch.delitem(sys.modules, story._package(network), raising=False)
     whole = Digits.open
@@ -37,4 +37,3 @@ def shorten_story(monkeypatch):
         )
 
     monkeypatch.setattr(Digits, "open", open_few)
-    monkeypatch.setattr(story, "FAST", replace(story.FAST, per_class=5))
