@@ -18,7 +18,7 @@ from support.few_pages import leave_out_pages
 from support.few_rounds import leave_out_rounds
 from support.here import Here
 from support.short_demo import shorten
-from support.story_records import shorten_story
+from support.story_records import find_networks
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
@@ -55,8 +55,8 @@ IN_LITTLE_TIME = {
 PUBLISHED = "published-tables"
 """Written by docs/generate.py, which evaluates each of its tables when its freshness is tested."""
 
-FEW_DIGITS = ("README", "first-five-minutes")
-"""Pages whose commands are about the digits of the demo, of which a sixth is taken."""
+OF_THE_DEMO = ("README", "first-five-minutes")
+"""Pages whose commands use the networks of the package index, which other pages do not see."""
 
 OFFLINE = "which-models-can-i-use"
 """The page of what is found without a zoo: all that there is, which is less in a folder of its own."""
@@ -110,8 +110,7 @@ def in_little_time(page, command):
     if {"--published", "--replay", "--preset", "--average"} & {*arguments}:  # they look results or settings up
         return arguments
     if verb == "rank":
-        few = ["--per-class", "12"] if "--per-class" in arguments else []
-        return [*arguments, *of_ranking(page, arguments), *few]
+        return [*arguments, *of_ranking(page, arguments)]
     if "centre" in arguments:  # it looks at no image
         return [*arguments, "--image-size", "32", "--weights-dir", "weights"]
     more = [*IN_LITTLE_TIME.get(verb, ())]
@@ -119,8 +118,8 @@ def in_little_time(page, command):
         more += ["--seeds", "2"]
     if verb == "fewshot" and "--support" not in arguments:
         more += ["--episodes", "3"]
-    if "digits" in arguments and "--per-class" in arguments:
-        more += ["--per-class", "12", *(["--models", "zoo.yaml"] if verb == "select" else [])]
+    if verb == "select" and "digits" in arguments and "--models" not in arguments:
+        more += ["--models", "zoo.yaml"]
     if verb == "audit" and arguments[1].startswith("runs/"):
         more = ["--workers", "1", "--weights-dir", "weights"]  # at the size that it was trained with
     return [*arguments, *more]
@@ -143,8 +142,8 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(documented / "cache"))
     monkeypatch.chdir(documented)
     shorten(monkeypatch, Here())
-    if page.stem in FEW_DIGITS:
-        shorten_story(monkeypatch)
+    if page.stem in OF_THE_DEMO:
+        find_networks(monkeypatch)
     leave_out_rounds(monkeypatch)
     runs = documented / "runs"
     if runs.exists():

@@ -73,7 +73,7 @@ class StoryPlan:
 
 
 FULL = StoryPlan()
-FAST = StoryPlan(NETWORKS[:1], per_class=12, image_size=32, select_epochs=1, tune_epochs=1)
+FAST = StoryPlan(NETWORKS[:1], image_size=32, select_epochs=1, tune_epochs=1)
 
 INTRODUCTION = (
     "Three networks that know ImageNet, 300 digits by a few writers, and the questions of every small data set: which network, "

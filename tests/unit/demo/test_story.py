@@ -6,14 +6,14 @@ from crossgraft.demo import show_demo, story
 from crossgraft.errors import MissingWeightsError
 from crossgraft.records.base import RunRecord
 from crossgraft.report.terminal import record_as_text, result_as_text
-from support.story_records import shorten_story, story_record
+from support.story_records import find_networks, story_record
 
 FOLDERS = ["check", "rank", "select", "tune", "audit", "predict"]
 
 
 @pytest.mark.slow
 def test_each_step_is_a_command_that_was_run_in_a_folder_of_its_own(tmp_path, monkeypatch):
-    shorten_story(monkeypatch)
+    find_networks(monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(tmp_path / "cache"))
     result = show_demo(out="demo", fast=True)
