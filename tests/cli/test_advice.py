@@ -107,7 +107,7 @@ COMMANDS_WITH_ADVICE = {
     "list scores": ["list", "scores"],
     "completion": ["completion", "bash"],
     "bench": ["bench", "{home}/study.yaml", "--workers", "1", "--out", "{home}/a study"],
-    "demo": ["demo", "--fast", "--out", "{home}/a demo"],
+    "demo": ["demo", "--toy", "--fast", "--out", "{home}/a demo"],
 }
 WITHOUT_ADVICE = ("bench", "export", "report", "list scores", "completion")
 """What ends with an answer after which nothing is to be done here."""

@@ -72,10 +72,10 @@ def test_every_option_of_a_verb_is_a_flag_a_key_and_a_keyword(name):
 
 
 def test_options_of_the_demo_are_keywords_of_its_function():
-    from crossgraft.demo import write_demo
+    from crossgraft.demo import show_demo
     from crossgraft.demo.options import DemoOptions
 
-    assert set(options_of(DemoOptions)) == set(inspect.signature(write_demo).parameters)
+    assert set(options_of(DemoOptions)) == set(inspect.signature(show_demo).parameters)
 
 
 WRONG = """

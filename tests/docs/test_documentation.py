@@ -18,6 +18,7 @@ from support.few_pages import leave_out_pages
 from support.few_rounds import leave_out_rounds
 from support.here import Here
 from support.short_demo import shorten
+from support.story_records import find_networks
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
@@ -53,6 +54,9 @@ IN_LITTLE_TIME = {
 
 PUBLISHED = "published-tables"
 """Written by docs/generate.py, which evaluates each of its tables when its freshness is tested."""
+
+OF_THE_DEMO = ("README", "first-five-minutes")
+"""Pages whose commands use the networks of the package index, which other pages do not see."""
 
 OFFLINE = "which-models-can-i-use"
 """The page of what is found without a zoo: all that there is, which is less in a folder of its own."""
@@ -114,6 +118,8 @@ def in_little_time(page, command):
         more += ["--seeds", "2"]
     if verb == "fewshot" and "--support" not in arguments:
         more += ["--episodes", "3"]
+    if verb == "select" and "digits" in arguments and "--models" not in arguments:
+        more += ["--models", "zoo.yaml"]
     if verb == "audit" and arguments[1].startswith("runs/"):
         more = ["--workers", "1", "--weights-dir", "weights"]  # at the size that it was trained with
     if page.stem == OFFLINE:
@@ -138,6 +144,8 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(documented / "cache"))
     monkeypatch.chdir(documented)
     shorten(monkeypatch, Here())
+    if page.stem in OF_THE_DEMO:
+        find_networks(monkeypatch)
     leave_out_rounds(monkeypatch)
     runs = documented / "runs"
     if runs.exists():

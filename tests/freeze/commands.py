@@ -92,7 +92,7 @@ COMMANDS = (
     Command(
         "select", ("select", "images", "--models", "narrow.yaml,wide.yaml", *_CODE, "--budget", "20min", "--epochs", "1", *_ONE)
     ),
-    Command("demo", ("demo", "--fast", "--quiet"), is_sensitive=True),
+    Command("demo", ("demo", "--toy", "--fast", "--quiet"), is_sensitive=True),
 )
 
 

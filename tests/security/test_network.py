@@ -89,7 +89,7 @@ def test_every_command_stays_at_home(workspace):
             ("select", "images", "--models", "zoo.yaml", *OWN, "--budget", "100%", "--epochs", "1", *QUIET, "--out", "h"),
             ("report", "r"),
             *(("list", kind) for kind in ("scores", "models", "methods", "results")),
-            ("demo", "--fast", "--quiet", "--out", "d"),
+            ("demo", "--toy", "--fast", "--quiet", "--out", "d"),
             ("completion", "bash"),
             ("bench", "study.yaml", *QUIET, "--out", "b"),
         ],

@@ -58,7 +58,7 @@ COMMANDS = {
     "report": ("report", "full", "linear", "--out", "out.html"),
     "list": ("list", "confounders", "--data", "images", "--out", "out.html"),
     "completion": ("completion", "bash"),
-    "demo": ("demo", "--fast", "--out", "out"),
+    "demo": ("demo", "--toy", "--fast", "--out", "out"),
 }  # fmt: skip
 PRELOADED = [
     *VERBS_PRELOADED,

@@ -18,14 +18,17 @@ class DemoOptions(Output, Thumbnails, Cache, Seed):
 
     out: str | Path = option("Run directory.", default="runs/demo", decides=False, is_common=True)
     fast: bool = option("Use fewer models and steps, to see that it runs.", default=False)
+    toy: bool = option(
+        "Instead of the networks of crossgraft[weights], train toy networks here, and check their ranking.", default=False
+    )
 
 
 COMMAND = Command(
     "demo",
-    "See everything once, offline, on real handwriting: toy models are trained, ranked and checked.",
+    "See everything once, offline: real networks on real handwriting, from the first check to a model in use.",
     example="demo",
     inputs=(),
     options=(DemoOptions, Json, Quiet, Debug),
-    verb="crossgraft.demo:write_demo",
+    verb="crossgraft.demo:show_demo",
     place=10,
 )

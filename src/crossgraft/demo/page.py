@@ -1,4 +1,4 @@
-"""What the demo shows around its ranking: the price of a careless split, real fine-tuning as a check, the best model tuned."""
+"""What the toy demo shows around its ranking: the price of a careless split, fine-tuning as a check, the best model tuned."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from crossgraft.demo.record import (
     FineTunedRow,
     SplitComparison,
 )
+from crossgraft.demo.story_page import STORY
 from crossgraft.metrics.page import metrics_table
 from crossgraft.metrics.words import metric_in_words
 from crossgraft.rank.page import BELOW_THE_VERDICT, ranking_heading, verdict_section
@@ -353,7 +354,7 @@ def _table(rows: Sequence[FineTunedRow]) -> Table:
     )
 
 
-REPORT = Kind(
+TOY = Kind(
     DemoRecord,
     demo_heading,
     (
@@ -380,3 +381,4 @@ REPORT = Kind(
     ),
     refuse=lambda record, path: refuse_incomplete(record.ranking, path),
 )
+REPORT = (STORY, TOY)

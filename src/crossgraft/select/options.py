@@ -25,7 +25,7 @@ class Selecting(Options):
     group: ClassVar[str] = "Selection"
 
     budget: str = option(
-        "Time for everything that is trained (30min, 2h), or share of the time to fine-tune all models (25%).",
+        "Time for everything, from start to saved model (30min, 2h), or share of the time to fine-tune all models (25%).",
         default="30min",
         is_common=True,
     )

@@ -73,9 +73,14 @@ def cost_in_words(record: SelectionRecord) -> str:
         "" if share is None else f", {small_percent(share)} of the {duration(record.plan.seconds_of_all)} to fine-tune all models"
     )
     took = f" It took {duration(record.seconds)} of computing." if record.seconds else ""
-    seconds = record.plan.timing_seconds
-    timed = "" if seconds is None else f" Measuring what everything costs took {duration(seconds)} beside it."
-    return f"Cost: {duration(record.booked_seconds)} of a budget of {duration(record.plan.budget_seconds)}{of_all}.{took}{timed}"
+    plan = record.plan
+    if plan.training_seconds is not None:
+        beside = plan.budget_seconds - plan.training_seconds
+        timed = f" {duration(beside)} of the budget went to the start, to measuring what trainings cost, and to the page."
+    else:
+        seconds = plan.timing_seconds
+        timed = "" if seconds is None else f" Measuring what everything costs took {duration(seconds)} beside it."
+    return f"Cost: {duration(record.booked_seconds)} of a budget of {duration(plan.budget_seconds)}{of_all}.{took}{timed}"
 
 
 def separable_in_words(record: SelectionRecord) -> str | None:
@@ -124,6 +129,15 @@ def known_in_words(model: PlannedModel) -> str:
     return "ImageNet top-1, if any"
 
 
+def _beside(record: SelectionPlanRecord) -> str:
+    if record.timing_seconds is None:
+        return ""
+    took = f" Measuring this took {duration(record.timing_seconds)}"
+    if record.training_seconds is None:
+        return f"{took} beside it."
+    return f"{took}; the budget covers that, too, and leaves {duration(record.training_seconds)} for trainings."
+
+
 def _all_of_it(record: SelectionPlanRecord) -> str:
     if record.seconds_beside is None:
         return ""
@@ -138,7 +152,7 @@ def selection_plan_in_words(record: SelectionPlanRecord) -> str:
     lines = [
         f"Budget: {duration(record.budget_seconds)} ({record.budget}). To fine-tune all {counted(len(record.models), 'model')}: "
         f"about {duration(record.seconds_of_all)}, {counted(record.num_parallel, 'training')} at a time."
-        + ("" if record.timing_seconds is None else f" Measuring this took {duration(record.timing_seconds)} beside it.")
+        + _beside(record)
         + _all_of_it(record),
         "",
         "Models, with the time of their whole training, what is expected of them (0 = middling), and by what:",

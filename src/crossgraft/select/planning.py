@@ -6,7 +6,7 @@ import math
 import pickle
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
@@ -220,7 +220,13 @@ def check_weights(study: SelectionStudy) -> None:
 
 
 def make_selection_plan(
-    study: SelectionStudy, order: ExpectedOrder, budget: Budget, *, num_parallel: int, executor: Executor | None
+    study: SelectionStudy,
+    order: ExpectedOrder,
+    budget: Budget,
+    *,
+    num_parallel: int,
+    executor: Executor | None,
+    seconds_beside: Callable[[], float] = float,
 ) -> SelectionPlanRecord:
     """Time every training, and say what fits into the budget.
 
@@ -230,6 +236,8 @@ def make_selection_plan(
         budget: As it was given.
         num_parallel: Trainings at the same time.
         executor: Where they are timed; None: here.
+        seconds_beside: Says, once they are timed, what the command takes beside trainings. A budget that is a time covers that,
+            too; a share is one of the trainings alone.
 
     Raises:
         UsageError: The budget is below one training, or there are no val images.
@@ -282,9 +290,16 @@ def make_selection_plan(
     candidates = candidates_of(record)
     of_all = seconds_of_all(candidates, num_parallel)
     seconds = budget.seconds(of_all)
-    refuse_small_budget(candidates, seconds)
+    beside = 0.0 if budget.fixed_seconds is None else seconds_beside()
+    refuse_small_budget(candidates, seconds, beside=beside)
+    left = seconds - beside
     return record.model_copy(
-        update={"budget_seconds": seconds, "seconds_of_all": of_all, "rounds": rounds_in_names(candidates, seconds, record)}
+        update={
+            "budget_seconds": seconds,
+            "training_seconds": None if budget.fixed_seconds is None else left,
+            "seconds_of_all": of_all,
+            "rounds": rounds_in_names(candidates, left, record),
+        }
     )
 
 

@@ -36,15 +36,19 @@ class PlannedModel(Record):
 class SelectionPlanRecord(SparseRecord):
     """Costs, order and budget, kept so that a selection that was stopped decides alike."""
 
-    sparse: ClassVar[frozenset[str]] = frozenset({"seconds_beside"})
+    sparse: ClassVar[frozenset[str]] = frozenset({"seconds_beside", "training_seconds"})
 
     schema_version: int = SELECTION_VERSION
     kind: Literal["selection-plan"] = "selection-plan"
     budget: str
     budget_seconds: float
+    training_seconds: float | None = Field(
+        default=None,
+        description="What a budget that is a time leaves for trainings, beside start, these costs and page; None: all of it.",
+    )
     seconds_of_all: float = Field(description="To fine-tune all models, as many at a time as trainings.")
     num_parallel: int
-    timing_seconds: float | None = Field(default=None, description="To measure these costs, beside the budget.")
+    timing_seconds: float | None = Field(default=None, description="To measure these costs.")
     seconds_beside: float | None = Field(
         default=None, description="Of all else that the command does: start, these costs, page; with --plan only."
     )
@@ -52,6 +56,11 @@ class SelectionPlanRecord(SparseRecord):
     standard_error: float | None = Field(description="Of val, for a model of a typical quality; None: not known.")
     val_too_small: str | None = Field(default=None, description="Why val tells nothing apart, so that one is trained.")
     rounds: list[list[str]] = Field(default=[], description="What is trained together, if nothing surprises.")
+
+    @property
+    def seconds_for_trainings(self) -> float:
+        """What may be booked."""
+        return self.budget_seconds if self.training_seconds is None else self.training_seconds
 
     def model(self, name: str) -> PlannedModel:
         """The model called ``name``."""

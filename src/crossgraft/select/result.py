@@ -223,7 +223,7 @@ def _why_not_trained(model: PlannedModel, plan: SelectionPlanRecord, selected: S
         return "another one is at the limit of val, where nothing can be better"
     if selected.ending == "val tells nothing":
         return "val is too small to compare models"
-    left = max(plan.budget_seconds - selected.booked_seconds, 0.0)
+    left = max(plan.seconds_for_trainings - selected.booked_seconds, 0.0)
     return f"its training would take {duration(model.seconds or 0.0)}, and {duration(left)} of the budget were left"
 
 

@@ -116,17 +116,24 @@ def seconds_of_all(candidates: Sequence[Candidate], num_parallel: int = 1) -> fl
     return sum(max(each.seconds for each in some) for some in _rounds(in_order(candidates), math.inf, num_parallel))
 
 
-def refuse_small_budget(candidates: Sequence[Candidate], seconds: float) -> None:
+def refuse_small_budget(candidates: Sequence[Candidate], seconds: float, *, beside: float = 0.0) -> None:
     """Raise where not even the fastest model can be trained.
+
+    Args:
+        candidates: The models.
+        seconds: The budget.
+        beside: What of it goes to something else than trainings.
 
     Raises:
         UsageError: With the least budget that works.
     """
     least = min(candidates, key=lambda each: (each.seconds, each.name))
-    if seconds < least.seconds - _ROUNDING:
+    if seconds - beside < least.seconds - _ROUNDING:
+        all_else = f", {duration(beside)} of it before and after the training" if beside else ""
         raise UsageError(
-            f"The budget of {duration(seconds)} is below one training: the least that works is {duration(least.seconds)}, for "
-            f"{least.name}. Give a larger --budget, fewer --epochs, or a smaller --image-size."
+            f"The budget of {duration(seconds)} is below one training: the least that works is "
+            f"{duration(least.seconds + beside)}, for {least.name}{all_else}. Give a larger --budget, fewer --epochs, or a "
+            "smaller --image-size."
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -88,6 +88,8 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
         The budget, before it some timed steps of every training, and after it a look at val and test.
     """
     budget = parse_budget(options.budget)
+    if budget.fixed_seconds is not None:
+        run.reporter.say(f"The budget of {duration(budget.fixed_seconds)} is for everything, from now to the saved model.")
     _refuse_several_trainings(options)
     with data_errors_first(data, options):
         specs = read_zoo(
@@ -114,16 +116,18 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
         study = SelectionStudy(rows, checks, requests, directory, run.reporter)
         metric = rows.dataset.task.primary_metric
         order = order_of_zoo(specs, known=known, target=rows.dataset.name, metric=metric)
-        plan = _plan(study, order, budget, workers, executor)
+        plan = _plan(study, order, budget, workers, executor, lambda: run.seconds_beside)
         if options.plan:
             return SelectionResult(plan=plan.model_copy(update={"seconds_beside": run.seconds_beside}))
         if plan.val_too_small is not None:
             run.reporter.warn(f"{plan.val_too_small} Only the first model of the order is trained.")
         limit = limit_of_val(study)
-        with run.reporter.stage("Selecting a model", total=round(plan.budget_seconds), unit="seconds of the budget") as stage:
+        with run.reporter.stage(
+            "Selecting a model", total=round(plan.seconds_for_trainings), unit="seconds of the budget"
+        ) as stage:
             selected = run_selection(
                 candidates_of(plan),
-                plan.budget_seconds,
+                plan.seconds_for_trainings,
                 lambda models: train_models(study, models, executor, lambda t: run.reporter.leave(_in_words(t))),
                 num_parallel=plan.num_parallel,
                 limit=limit,
@@ -214,7 +218,12 @@ def _as_typed(options: SelectOptions, first: Request) -> dict[str, Any]:
 
 
 def _plan(
-    study: SelectionStudy, order: ExpectedOrder, budget: Budget, workers: _Workers, executor: Executor | None
+    study: SelectionStudy,
+    order: ExpectedOrder,
+    budget: Budget,
+    workers: _Workers,
+    executor: Executor | None,
+    beside: Callable[[], float],
 ) -> SelectionPlanRecord:
     """The plan that the selection was started with, else a new one.
 
@@ -230,7 +239,7 @@ def _plan(
                 f"The selection in {study.run.path} was begun by a version that decided by another rule, so it cannot go on. "
                 "Use --overwrite to start it anew, or another --out."
             )
-    plan = make_selection_plan(study, order, budget, num_parallel=workers.num_parallel, executor=executor)
+    plan = make_selection_plan(study, order, budget, num_parallel=workers.num_parallel, executor=executor, seconds_beside=beside)
     study.run.write_record(SELECTION_PLAN_FILE, plan)
     return plan
 

