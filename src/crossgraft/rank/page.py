@@ -8,6 +8,7 @@ from functools import partial
 
 from crossgraft.data.describe import describe_data
 from crossgraft.data.page import data_section
+from crossgraft.models.published_names import licence_in_words
 from crossgraft.models.record import ModelRecord
 from crossgraft.options.command import DATA
 from crossgraft.rank.page_agreement import agreement_section
@@ -238,7 +239,7 @@ def _identity(models: Sequence[ModelRecord], controls: frozenset[int]) -> Table:
             (Column("Parameters", numeric=True), lambda model: counts(model.num_parameters)),
             (Column("Features", numeric=True), lambda model: counts(model.num_features)),
             (Column("Source classes", numeric=True), lambda model: whole(model.num_source_classes)),
-            (Column("Licence"), lambda model: words(model.licence or "not stated")),
+            (Column("Licence"), lambda model: words(licence_in_words(model.licence, model.name))),
         ],
         caption="Models and controls",
         file_name="models",

@@ -53,7 +53,7 @@ def with_controls(specs: Sequence[ModelSpec]) -> list[Member]:
 
 
 def check_networks(specs: Sequence[ModelSpec], options: RankOptions) -> None:
-    """Load every checkpoint, and draw the control of every function, before any image is looked at by the models in front of it.
+    """Load every checkpoint, and draw the control of every function, before any image is read.
 
     Weights that a library publishes fit its architecture, whose control it can always draw.
 
@@ -62,9 +62,9 @@ def check_networks(specs: Sequence[ModelSpec], options: RankOptions) -> None:
         WeightsMismatchError: A checkpoint does not fit its architecture.
         DataError: A checkpoint is damaged.
 
-    Cost: one more time of loading for each of them but the first.
+    Cost: one more time of loading for each of them.
     """
-    for member in with_controls(specs)[1:]:
+    for member in with_controls(specs):
         spec = member.spec
         if spec.is_factory or (spec.has_checkpoint and spec.weights != RANDOM):
             load_as_asked(spec, options, device="cpu")

@@ -179,7 +179,7 @@ def file_of(repository: Repository, names: Sequence[str], places: Places) -> Pat
     if (listed := next((name for name in parts if repository.cached(name) is not None), None)) is not None:
         raise in_parts(repository.id, listed)
     if places.allow_download:
-        if terms is not None and names[0] == CONFIG:
+        if terms is not None and names[0].endswith(".json"):
             places.reporter.say(f"{repository.id}: {terms}")
         for name in names:
             if (loaded := repository.download(name, places)) is not None:
