@@ -228,7 +228,7 @@ def _finish(ranking: Ranking, dataset: Dataset, run: RunDirectory | None, report
     record = ranking.record
     if run is None:
         return ranking
-    run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in record.models})
+    run.describe_weights(reporter, {model.name: model.weights_fingerprint for model in record.models})
     page = publish(
         run,
         record,
