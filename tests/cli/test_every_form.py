@@ -8,6 +8,7 @@ import timm
 from safetensors.torch import save_file
 
 from support.documented import small_clip
+from support.few_pages import leave_out_pages
 from support.transformers_folders import write_folder
 
 QUIET = ("--workers", "1", "--quiet")
@@ -34,7 +35,8 @@ FORMS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
-def test_a_form_goes_all_the_way(name, workspace, crossgraft):
+def test_a_form_goes_all_the_way(name, workspace, crossgraft, monkeypatch):
+    leave_out_pages(monkeypatch, of_comparisons=True)  # nobody reads them
     onnxruntime = pytest.importorskip("onnxruntime")
     FORMS[name](workspace)
 
