@@ -126,26 +126,36 @@ def published_models_page() -> str:
     from crossgraft.models.published_names import PublishedName, published_names
 
     def cells(each: PublishedName) -> list[str]:
-        return [
-            f"`{each.name}`",
-            f"`{each.source}`",
-            each.trained_on,
-            each.licence,
-            each.licence_from,
-            "yes" if each.gated else "no",
-            each.commercial,
-        ]
+        return [f"`{each.name}`", f"`{each.source}`", each.trained_on, each.licence, each.licence_from]
 
     rows = [f"| {' | '.join(cells(each))} |" for each in published_names().values()]
     text = (
-        "What `--models` takes as a name of its own, and what it stands for. Licences are hints of 2026, with where they were "
-        "read; the model card decides. *Gate*: its terms have to be accepted on the hub before it can be downloaded. Names of "
-        "timm are known to the timm of the tests, and the arguments of UNI and UNI2 make networks of the sizes that their cards "
-        "state. Only the three `efficientnet-lite` were tried with their weights (scikit-image's coffee is an espresso, its cat "
-        "a cat), since the others need a network."
+        "What `--models` takes as a name of its own, what it stands for, and where its licence was read: in timm or the package, "
+        "on the model's card, or elsewhere. Licences are hints of 2026; the model card decides. Gates, commercial use and what "
+        "was tried: [which models can I use](../how-to/which-models-can-i-use.md#published-networks)."
     )
-    head = "| name | stands for | trained on | licence | read in | gate | commercial use |\n|---|---|---|---|---|---|---|"
+    head = "| name | stands for | trained on | licence | read in |\n|---|---|---|---|---|"
     return "\n".join([NOTE, "# Published networks by name", "", text, "", head, *rows, ""])
+
+
+MODELS_PAGE = FOLDER.parent / "how-to" / "which-models-can-i-use.md"
+_BEGIN, _END = "<!-- Written by docs/generate.py from published_names.csv. -->\n", "<!-- End of what is written. -->\n"
+
+
+def models_page() -> str:
+    """The page of models with the table of published ones; all else of it is written by hand."""
+    from crossgraft.models.published_names import PublishedName, published_names
+
+    page = MODELS_PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(_BEGIN)
+    _, _, behind = rest.partition(_END)
+
+    def cells(each: PublishedName) -> list[str]:
+        return [f"`{each.name}`", each.trained_on, each.licence, "yes" if each.gated else "no", each.commercial, each.tried]
+
+    rows = [f"| {' | '.join(cells(each))} |\n" for each in published_names().values()]
+    head = "| You write | trained on | licence | gate | commercial use | tried with |\n|---|---|---|---|---|---|\n"
+    return "".join([before, _BEGIN, head, *rows, _END, behind])
 
 
 def _linked(title: str, card: str) -> str:
@@ -194,6 +204,7 @@ def pages() -> Mapping[str, str]:
         "confounders.md": confounders_page(),
         "mitigations.md": mitigations_page(),
         "published_models.md": published_models_page(),
+        "../how-to/which-models-can-i-use.md": models_page(),
         "commands.md": commands_page(),
         "../results/published-tables.md": published_page(),
     }

@@ -124,13 +124,16 @@ class Registry(Generic[T]):
         for entry_point in entry_points(group=self.group):
             origin = entry_point.dist.name if entry_point.dist else entry_point.value
             try:
-                plugin = entry_point.load()
+                self.add(entry_point.name, cast(T, entry_point.load()), origin=origin)
+            except UsageError as error:  # of another type, or under a name that is taken
+                self._leave_out(entry_point.name, origin, str(error).removesuffix("."))
             except Exception as error:  # whatever the code of another package raises
-                self._broken[entry_point.name] = f"{origin} brings it, and cannot be imported: {type(error).__name__}: {error}"
-                what = f"The {self.kind} {entry_point.name} is left out: {self._broken[entry_point.name]}."
-                warnings.warn(f"{what} Mend or uninstall {origin}.", stacklevel=2)
-                continue
-            self.add(entry_point.name, cast(T, plugin), origin=origin)
+                why = f"{origin} brings it, and cannot be imported: {type(error).__name__}: {error}"
+                self._leave_out(entry_point.name, origin, why)
+
+    def _leave_out(self, name: str, origin: str, why: str) -> None:
+        self._broken[name] = why
+        warnings.warn(f"The {self.kind} {name} is left out: {why}. Mend or uninstall {origin}.", stacklevel=2)
 
 
 def _shown_by_rooms(module: str, name: str) -> Iterator[Any]:

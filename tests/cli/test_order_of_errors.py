@@ -1,7 +1,9 @@
 """A wrong data path or column is said before models that are missing, and no image is decoded for it."""
 
 import pytest
+import torch
 from PIL import Image
+from safetensors.torch import save_file
 
 from crossgraft.data import errors_first as _data_first
 from crossgraft.rank import verb
@@ -51,6 +53,40 @@ def test_a_wrong_column_comes_first(workspace, crossgraft, command, no_pixels):
 def test_where_the_data_are_right_the_model_is_said(workspace, crossgraft, command, no_pixels):
     outcome = run(crossgraft, command, "images", MODELS[0])
     assert outcome.code == 4 and MODELS[0] in outcome.err
+
+
+TRAINED = """
+import torch
+from torch import nn
+
+
+class Trained(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.filters = nn.Parameter(torch.arange(3.0 * 4).reshape(4, 3, 1, 1))
+        self.head = nn.Linear(4, 2)
+        self.pretrained_cfg = {"input_size": (3, 16, 16)}
+
+    def forward(self, images):
+        return self.head(nn.functional.conv2d(images, self.filters).mean((2, 3)))
+
+
+def trained():
+    return Trained()
+"""
+
+
+def test_a_control_that_cannot_be_drawn_is_said_before_any_image_is_looked_at(workspace, crossgraft, no_pixels):
+    (workspace / "trained_models.py").write_text(TRAINED)
+    models = "tiny_models:tiny,trained_models:trained"
+    outcome = crossgraft("rank", "images", "--models", models, "--scores", "logme", "--workers", "1")
+    assert outcome.code == 2 and "No random-weight control for trained_models:trained" in outcome.err
+
+
+def test_a_checkpoint_that_does_not_fit_is_said_before_any_image_is_looked_at(workspace, crossgraft, no_pixels):
+    save_file({"fc.weight": torch.zeros(2, 3)}, workspace / "other.safetensors", metadata={"architecture": "test_resnet"})
+    outcome = crossgraft("rank", "images", "--models", "tiny_models:tiny,other.safetensors", "--scores", "logme")
+    assert outcome.code == 3 and "The weights other.safetensors do not fit" in outcome.err
 
 
 def test_data_that_could_be_fetched_are_not_for_the_sake_of_an_error(workspace, crossgraft, monkeypatch):

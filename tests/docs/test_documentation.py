@@ -103,7 +103,7 @@ def in_little_time(page, command):
     """The arguments of a printed command, with a network, images and flags that make it quick."""
     arguments = shlex.split(command)[1:]
     verb = arguments[0]
-    if page.stem == OFFLINE:
+    if page.stem == OFFLINE and "--code" not in arguments:  # examples name files of their own
         arguments = ["few_weights" if word == "weights" else word for word in arguments]
     if command not in BY_NAME and verb != "rank":
         arguments = [SMALLEST if word == NAMED else word for word in arguments]

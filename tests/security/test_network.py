@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import timm
 import torch
 from safetensors.torch import save_file
 
 from crossgraft.options.command import COMMANDS
+from support.documented import small_clip
 from support.tiny import make_images
 from support.transformers_folders import write_folder
 
@@ -36,6 +38,10 @@ TUNED = ("--model", "tiny_models:tiny", "--epochs", "1", "--device", "cpu")
 OWN = ("--code", "tiny_models.py")
 TINY_TASKS = ("--sampler", "n_way_k_shot:ways=2,shots=2,queries=2", "--episodes", "2")
 STUDENT = ("--model", "tiny_models:tiny", "--steps", "2", "--batch-size", "4", "--device", "cpu")
+NOT_HERE = (
+    *("transformers:ward/rays", "hf-hub:ward/lesions", "hf-hub:microsoft/rad-dino", "open_clip:ward/clip"),
+    *("open_clip:ViT-B-16/openai", "local-dir:nowhere", "uni2", "rad-dino", "biomedclip", "dinov3-small"),
+)
 SMALL_AUDIT = ("--confounder", "tag:0.4", "--folds", "2", "--shares", "0,0.5,1", "--device", "cpu")
 
 
@@ -53,6 +59,16 @@ def test_a_process_that_goes_out_is_seen(tmp_path):
     assert "127.0.0.1" in log
 
 
+def fill_of_timm(folder):
+    """A network as timm keeps it, whose description names other places."""
+    folder.mkdir()
+    elsewhere = {"url": "http://127.0.0.1:9/x.pth", "hf_hub_id": "timm/resnet18.a1_in1k", "input_size": [3, 32, 32]}
+    (folder / "config.json").write_text(
+        json.dumps({"architecture": "test_resnet", "num_classes": 7, "pretrained_cfg": elsewhere})
+    )
+    save_file(timm.create_model("test_resnet", num_classes=7).state_dict(), folder / "model.safetensors")
+
+
 @pytest.mark.slow
 def test_every_command_stays_at_home(workspace):
     """Also with models whose weights are elsewhere, and with headers that ask for them."""
@@ -67,8 +83,14 @@ def test_every_command_stays_at_home(workspace):
     make_images(workspace / "many", {"benign": 30, "malignant": 30})
     write_folder(workspace / "chest", "Dinov2Model")
     (workspace / "chest" / "modeling_dinov2.py").write_text("import socket; socket.create_connection(('127.0.0.1', 9))")
+    fill_of_timm(workspace / "lesions")
+    small_clip(workspace / "clip")
     commands = {
         0: [
+            *(
+                ("rank", "images", "--models", name, "--scores", "logme", *QUIET, "--out", f"o{place}")
+                for place, name in enumerate(("local-dir:lesions", "open_clip:clip"))
+            ),
             ("check", "images", *QUIET, "--out", "c"),
             ("rank", "images", "--models", "zoo.yaml", *OWN, "--scores", "logme,leep", *QUIET, "--out", "r"),
             ("rank", "images", "--models", "transformers:chest", "--scores", "logme", *QUIET, "--out", "x"),
@@ -96,7 +118,7 @@ def test_every_command_stays_at_home(workspace):
         4: [
             ("rank", "images", "--models", "resnet18", *QUIET),
             ("rank", "images", "--models", "torchvision:resnet18", *QUIET),
-            ("rank", "images", "--models", "transformers:ward/rays", *QUIET),
+            *(("rank", "images", "--models", name, *QUIET) for name in NOT_HERE),
             ("tune", "images", "--model", "hf-hub:timm/resnet18.a1_in1k", *QUIET),
             ("tune", "images", "--model", "resnet18", *QUIET),
             ("audit", "resnet18", "--data", "images", *QUIET),

@@ -271,7 +271,7 @@ def own_networks(folder, save_file):
     from crossgraft.models import ModelSpec, load_backbone
 
     examples = Path(__file__).parents[2] / "examples" / "own_models"
-    for zoo in ("small_networks.yaml", "radimagenet.yaml"):
+    for zoo in ("small_networks.yaml", "radimagenet.yaml", "chest_xrays.yaml"):
         for entry in yaml.safe_load((examples / zoo).read_text(encoding="utf-8")):
             spec = ModelSpec(entry["name"], entry["source"], "random", kwargs=entry.get("kwargs", {}), folder=examples)
             state = load_backbone(spec, image_size=32).module.state_dict()

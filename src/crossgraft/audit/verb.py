@@ -270,7 +270,7 @@ def _finish(result: Audit, audited: Audited, run: RunDirectory | None, reporter:
     if run is None:
         return result
     run.describe_data(audited.dataset.fingerprint)
-    run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in result.record.models})
+    run.describe_weights(reporter, {model.name: model.weights_fingerprint for model in result.record.models})
     tables = {
         "audit.csv": result.to_frame(),
         "curves.csv": curves_frame(result.record),

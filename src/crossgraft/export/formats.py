@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from crossgraft import optional
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.export.graph import trace
-from crossgraft.export.layouts import SafetensorsLayout, probabilities_line
+from crossgraft.export.layout import probabilities_line
+from crossgraft.export.layouts import SafetensorsLayout
 from crossgraft.export.onnx_model import OnnxModel
 from crossgraft.export.source_model import Outputs, SourceModel, logits_of_network, quietly
 from crossgraft.export.written import DESCRIPTION, Format, Written, python_block

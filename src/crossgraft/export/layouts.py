@@ -1,4 +1,4 @@
-"""Weights as timm, torchvision or a script of your own load them."""
+"""Weights as timm, torchvision, transformers or a script of your own load them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import copy
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +20,9 @@ from torchvision.models.vision_transformer import VisionTransformer
 
 from crossgraft.errors import ExportError
 from crossgraft.export.graph import library_network, own_network, refuse_adapters
+from crossgraft.export.layout import FILE, Layout, probabilities_line
 from crossgraft.export.source_model import SourceModel, logits_of_network, quietly
+from crossgraft.export.transformers_layout import transformers_layout
 from crossgraft.export.written import Format, Written, python_block
 from crossgraft.models.head_place import head_places
 from crossgraft.models.random_weights import build_seeded
@@ -30,40 +31,6 @@ from crossgraft.models.sources.torchvision_models import BUILD_ARGUMENTS, split_
 from crossgraft.models.spec import is_factory_source, library_name
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.types import Preprocessing, ResizePolicy
-
-FILE = "model.safetensors"
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """A network with its new head, and how somebody else gets the same from the folder.
-
-    Attributes:
-        network: Its state dict is written.
-        load: Function that does what a reader of the folder would do.
-        checked_with: The package that ``load`` uses, with its version.
-        loads_with: The package in a word.
-        how_to_load: One line of Python.
-        how_to_use: Instructions for the card, in Markdown.
-        more_files: Name → text.
-        notes: Notes to the reader.
-    """
-
-    network: nn.Module
-    load: Callable[[Path], nn.Module]
-    checked_with: str
-    loads_with: str
-    how_to_load: str
-    how_to_use: str
-    more_files: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
-def probabilities_line(source: SourceModel) -> str:
-    """Python for the last step, which is not in the weights."""
-    activation = {"sigmoid": "torch.sigmoid(logits{})", "softmax": "torch.softmax(logits{}, dim=1)"}[source.task.activation]
-    divided = "" if source.facts.temperature is None else f" / {source.facts.temperature!r}"
-    return f"probabilities = {activation.format(divided)}  # of {len(source.facts.class_names)} classes in description.json"
 
 
 def own_layout(source: SourceModel) -> Layout:
@@ -238,21 +205,26 @@ logits = model(images)  # resized and normalised as description.json says
     )
 
 
-_OF_LIBRARY = {"timm": timm_layout, "torchvision": torchvision_layout}
+_OF_LIBRARY: Mapping[str, Callable[[SourceModel, NetworkRecipe], Layout | None]] = {
+    "timm": timm_layout,
+    "torchvision": torchvision_layout,
+    "transformers": transformers_layout,
+}
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9.-]*")
-_LIBRARIES = ("timm",)  # names that the hub knows
+_LIBRARIES = ("timm", "transformers")  # names that the hub knows
 
 
 class SafetensorsLayout(Format):
-    """For timm, torchvision, or whoever has the code of the network."""
+    """For timm, torchvision, transformers, or whoever has the code of the network."""
 
     name = "safetensors"
 
     def write(self, source: SourceModel, folder: Path) -> Written:
         """Weights under their original names, what the library needs beside them, and a network loaded from both."""
         layout = _layout(source)
-        state = {name: tensor.contiguous().clone() for name, tensor in layout.network.state_dict().items()}
-        write_atomically(folder / FILE, safetensors.torch.save(state, metadata={"format": "pt"}))
+        for name, tensors in {FILE: layout.network.state_dict(), **layout.more_tensors}.items():
+            state = {key: tensor.contiguous().clone() for key, tensor in tensors.items()}
+            write_atomically(folder / name, safetensors.torch.save(state, metadata={"format": "pt"}))
         for name, text in layout.more_files.items():
             write_atomically(folder / name, text)
         return Written(
@@ -273,7 +245,8 @@ def _layout(source: SourceModel) -> Layout:
     if recipe is None or is_factory_source(recipe.source):
         return own_layout(source)
     of_library = _OF_LIBRARY.get(library_name(recipe.source))
-    return own_layout(source) if of_library is None else of_library(source, recipe)
+    layout = None if of_library is None else of_library(source, recipe)
+    return own_layout(source) if layout is None else layout
 
 
 def hub_header(source: SourceModel, *, library: str) -> str:
@@ -286,7 +259,7 @@ def hub_header(source: SourceModel, *, library: str) -> str:
         *([f"license: {licence}"] if licence is not None and _IDENTIFIER.fullmatch(licence) else []),
         "tags:",
         "- image-classification",
-        *([f"- {library}"] if library in ("timm", "torchvision") else []),
+        *([f"- {library}"] if library in (*_LIBRARIES, "torchvision") else []),
         "- crossgraft",
         "---",
     ]

@@ -51,17 +51,20 @@ def density_on(
     """Density at the crossings of a grid.
 
     Raises:
-        NotApplicable: As ``kernel_density``.
+        NotApplicable: As ``kernel_density``, or the points lie so close together that all are between two crossings.
     """
     grid = np.stack([axis.ravel() for axis in np.meshgrid(xs, ys)])
-    return kernel_density(points)(grid).reshape(len(ys), len(xs))
+    density = kernel_density(points)(grid).reshape(len(ys), len(xs))
+    if not density.any():
+        raise NotApplicable("the points lie so close together, beside the distance of both networks, that a grid misses them")
+    return density
 
 
 def overlap_of_densities(one: Plane, other: Plane) -> float:
     """∫ min(p, q) of two kernel densities, in [0, 1]; both are 1 in sum over the grid.
 
     Raises:
-        NotApplicable: As ``kernel_density``.
+        NotApplicable: As ``density_on``.
     """
     xs, ys = grid_around(one, other)
     p, q = (density_on(points, xs, ys) for points in (one, other))

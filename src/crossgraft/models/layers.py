@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from torch import Tensor, nn
 
-from crossgraft.models.taps import watch
+from crossgraft.models.taps import only_tensor, watch
 
 # The building blocks of a network, first to last: what "the last three blocks" means.
 #
@@ -165,7 +165,7 @@ def observe_layers(module: nn.Module) -> Generator[set[str]]:
     seen: set[str] = set()
 
     def note(name: str, output: object) -> None:
-        (seen.add if isinstance(output, Tensor) else seen.discard)(name)
+        (seen.add if isinstance(only_tensor(output), Tensor) else seen.discard)(name)
 
     with watch({name: layer for name, layer in module.named_modules() if name}, note):
         yield seen

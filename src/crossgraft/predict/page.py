@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from crossgraft.metrics.page import metrics_by_class, metrics_table
 from crossgraft.metrics.words import NOT_SEEN, guessing, looks_in_words, metric_in_words, overall
+from crossgraft.models.published_names import licence_in_words
 from crossgraft.options.command import DATA, RUN, TypedCommand
 from crossgraft.options.models import CodeOptions
 from crossgraft.records.base import CheckRecord
@@ -375,7 +376,7 @@ def model_section(source: Source[PredictionRecord]) -> Section:
     model = record.model
     facts = [
         ("Model", f"{model.name}: {model.architecture} ({model.source}), {_learned(record)}"),
-        ("Licence of the pretrained weights", model.licence or "not stated"),
+        ("Licence of the pretrained weights", licence_in_words(model.licence, model.name)),
         ("Images become", model.preprocessing.description),
         ("Temperature", "none" if record.temperature is None else f"{record.temperature:.3g}"),
         *([] if record.thresholds else [("Decision", recorded_task(record).default_decision)]),

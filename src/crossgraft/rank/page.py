@@ -8,6 +8,7 @@ from functools import partial
 
 from crossgraft.data.describe import describe_data
 from crossgraft.data.page import data_section
+from crossgraft.models.published_names import licence_in_words
 from crossgraft.models.record import ModelRecord
 from crossgraft.options.command import DATA, ZOO, TypedCommand
 from crossgraft.rank.evidence import MOST_TO_TRAIN, advised_order, order_in_words, settled_in_words, weak_guide
@@ -264,7 +265,7 @@ def _identity(models: Sequence[ModelRecord], controls: frozenset[int]) -> Table:
             (Column("Parameters", numeric=True), lambda model: counts(model.num_parameters)),
             (Column("Features", numeric=True), lambda model: counts(model.num_features)),
             (Column("Source classes", numeric=True), lambda model: whole(model.num_source_classes)),
-            (Column("Licence"), lambda model: words(model.licence or "not stated")),
+            (Column("Licence"), lambda model: words(licence_in_words(model.licence, model.name))),
         ],
         caption="Models and controls",
         file_name="models",

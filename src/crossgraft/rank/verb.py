@@ -32,7 +32,7 @@ from crossgraft.rank.model_history import find_history, look_up_known_results
 from crossgraft.rank.options import RankOptions
 from crossgraft.rank.ranking import Ranking
 from crossgraft.rank.sweep import evaluate_zoo
-from crossgraft.rank.zoo import Zoo
+from crossgraft.rank.zoo import Zoo, check_networks
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
@@ -87,6 +87,7 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
         folder = None if options.weights_dir is None else Path(options.weights_dir)
         for spec in specs:  # before any image is looked at by the models in front of it
             require_own_weights(spec, folder, allow_download=options.allow_download, reporter=reporter)
+        check_networks(specs, options)
     known, damage = look_up_known_results(specs, reporter)
     truth = None
     if options.ground_truth is not None:
@@ -227,7 +228,7 @@ def _finish(ranking: Ranking, dataset: Dataset, run: RunDirectory | None, report
     record = ranking.record
     if run is None:
         return ranking
-    run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in record.models})
+    run.describe_weights(reporter, {model.name: model.weights_fingerprint for model in record.models})
     page = publish(
         run,
         record,

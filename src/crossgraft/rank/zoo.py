@@ -52,6 +52,24 @@ def with_controls(specs: Sequence[ModelSpec]) -> list[Member]:
     return members
 
 
+def check_networks(specs: Sequence[ModelSpec], options: RankOptions) -> None:
+    """Load every checkpoint, and draw the control of every function, before any image is read.
+
+    Weights that a library publishes fit its architecture, whose control it can always draw.
+
+    Raises:
+        UsageError: A control cannot be drawn, or a function cannot be called.
+        WeightsMismatchError: A checkpoint does not fit its architecture.
+        DataError: A checkpoint is damaged.
+
+    Cost: one more time of loading for each of them.
+    """
+    for member in with_controls(specs):
+        spec = member.spec
+        if spec.is_factory or (spec.has_checkpoint and spec.weights != RANDOM):
+            load_as_asked(spec, options, device="cpu")
+
+
 @dataclass(frozen=True, eq=False)
 class Zoo:
     """What all members are looked at with.

@@ -43,6 +43,7 @@ from crossgraft.running.written_files import (
 from crossgraft.stopping import ending_if_asked
 from crossgraft.storage.atomic import remove_leftovers, write_atomically
 from crossgraft.version import __version__
+from crossgraft.words.formatting import short_fingerprint
 
 R = TypeVar("R", bound=Record)
 
@@ -63,6 +64,7 @@ class RunDirectory:
         self.record = record
         self.resumed = earlier is not None
         self._earlier_machine = earlier.machine if earlier is not None else {}
+        self._earlier_weights = earlier.weights_fingerprints if earlier is not None else {}
 
     def write(self, name: str, content: str | bytes) -> Path:
         """Write one file of the run, whole or not at all, and remember that it is ours."""
@@ -126,6 +128,24 @@ class RunDirectory:
                 f"The data changed since the run in {self.path} was started. Use --overwrite to start it anew, or another --out."
             )
         self.update(data_fingerprint=fingerprint)
+
+    def describe_weights(self, reporter: Reporter, fingerprints: Mapping[str, str]) -> None:
+        """Store the fingerprints of weights, which every intermediate result knows, so that none of others is taken over.
+
+        Args:
+            reporter: Warned if an earlier attempt of this run was computed with other weights under the same names.
+            fingerprints: By the name of the model.
+        """
+        before = self._earlier_weights
+        changed = {name: before[name] for name, now in fingerprints.items() if before.get(name, now) != now}
+        if changed:
+            was = [
+                f"{name} {short_fingerprint(old)}, now {short_fingerprint(fingerprints[name])}" for name, old in changed.items()
+            ]
+            reporter.warn(
+                f"Weights have changed since the run in {self.path.name}: {'; '.join(was)}. What they decide was computed anew."
+            )
+        self.update(weights_fingerprints=dict(fingerprints))
 
     def describe_machine(self, reporter: Reporter, **facts: object) -> None:
         """Record what is not meant to change a number but may change its last digit: threads, device.

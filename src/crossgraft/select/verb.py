@@ -256,7 +256,7 @@ def _write(result: SelectionResult, study: SelectionStudy, *, is_kept: bool) -> 
     if not is_kept:
         run.finish()
         return replace(result, found=record.model_copy(update={"saved_model": None}))
-    run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
+    run.describe_weights(study.reporter, {record.model.name: record.model.weights_fingerprint})
     images = study.rows.dataset.take(study.rows.parts[0].train)
     page = publish(
         run,

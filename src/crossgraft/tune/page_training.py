@@ -8,6 +8,7 @@ from functools import partial
 from crossgraft.metrics.page import metrics_figure
 from crossgraft.metrics.plots import reliability_figure
 from crossgraft.metrics.record import CalibrationRecord, ThresholdRecord
+from crossgraft.models.published_names import licence_in_words
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Items, Paragraph, Section
 from crossgraft.report.plots.intervals import IntervalRow
 from crossgraft.report.plots.scatter import Interval
@@ -211,7 +212,7 @@ def plan_section(source: Source[TuningRecord]) -> Section:
     expected = "not estimated" if plan.expected_seconds is None else f"at most {duration(plan.expected_seconds)}"
     facts = [
         ("Pretrained model", f"{model.name}: {model.architecture} ({model.source})"),
-        ("Licence of its weights", model.licence or "not stated"),
+        ("Licence of its weights", licence_in_words(model.licence, model.name)),
         ("Starts from", "random weights" if model.from_scratch else "the pretrained weights"),
         *(
             (kind_in_words(plugin).capitalize(), _plugin(plugin.named, plugin.used, plugin.reference))

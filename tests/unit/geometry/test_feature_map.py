@@ -46,6 +46,8 @@ def test_overlap_approaches_that_of_the_true_densities():
     one, other = (DRAWS.standard_normal((800, 2)) + np.array([x, 0]) for x in (0, 2))
     assert overlap_of_densities(one, other) == pytest.approx(2 * stats.norm.cdf(-1), abs=0.06)
     assert overlap_of_densities(one, one + np.array([50, 0])) < 1e-6
+    with pytest.raises(NotApplicable, match="a grid misses them"):
+        overlap_of_densities(one, one * 1e-5 + np.array([0.03, 0.04]))
 
 
 def test_bhattacharyya_of_two_gaussians_in_a_line_is_its_formula():

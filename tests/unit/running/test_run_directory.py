@@ -261,3 +261,14 @@ def test_a_run_that_could_not_write_its_first_record_can_be_started_again(tmp_pa
     (tmp_path / "thesis.txt").write_text("of somebody")
     with pytest.raises(RunDirectoryError, match="not a crossgraft run"), opened(tmp_path):
         pass
+
+
+def test_weights_that_changed_under_the_same_name_are_said(tmp_path, capsys):
+    with opened(tmp_path) as run:
+        run.describe_weights(Reporter(), {"net": "ab" * 32, "other": "ef" * 32})
+    assert capsys.readouterr().err == ""
+    with opened(tmp_path) as run:
+        run.describe_weights(Reporter(), {"net": "cd" * 32, "other": "ef" * 32, "new": "ab" * 32})
+    said = " ".join(capsys.readouterr().err.split())
+    assert "net abababababab, now cdcdcdcdcdcd. What they decide was computed anew." in said and "other" not in said
+    assert state(tmp_path).weights_fingerprints["net"] == "cd" * 32

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
+from crossgraft.errors import MissingWeightsError, UnknownNameError
+from crossgraft.models.sources.hub_description import in_parts, lists_of_parts
 from crossgraft.models.sources.hub_models import Repository, file_of, repository_of
 from crossgraft.models.sources.library import Places
 from crossgraft.models.spec import name_in_library
-
-_PARTS = ".index.json"
 
 
 @dataclass(frozen=True)
@@ -59,12 +58,8 @@ class DescribedPlace:
             MissingWeightsError: There is none.
             UsageError: They lie in several files.
         """
-        parts = None if self.folder is None or self.find(names) is not None else self.find([f"{name}{_PARTS}" for name in names])
-        if parts is not None:
-            raise UsageError(
-                f"The weights of {self.name} lie in several files ({parts.name}), and crossgraft reads one. Save them in one: "
-                "model.save_pretrained(FOLDER, max_shard_size='1TB')."
-            )
+        if self.folder is not None and self.find(names) is None and (parts := self.find(lists_of_parts(names))) is not None:
+            raise in_parts(self.name, parts.name)
         return self.file(names).resolve()
 
 

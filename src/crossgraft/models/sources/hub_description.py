@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -14,6 +14,7 @@ from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models.preprocessing import POLICY_OF_CROP_MODE
 from crossgraft.models.sources.architecture_arguments import refuse_other_arguments
 from crossgraft.models.spec import PREPROCESSING_KEYS, ModelSpec
+from crossgraft.types import shown_value
 
 CONFIG = "config.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -22,6 +23,20 @@ _MOST_BYTES = 1 << 20
 
 
 _OWN_FUNCTION = "Write a function that builds the network, and give it as source: package.module:factory."
+
+
+def lists_of_parts(names: Sequence[str]) -> list[str]:
+    """Names of the files that say in which parts weights lie, by the names that whole weights would have."""
+    return [f"{name}.index.json" for name in names if name.endswith((".safetensors", ".bin"))]
+
+
+def in_parts(of: str, listed_in: str) -> UsageError:
+    """The error for weights in several files: the folder or repository, and the file that lists them."""
+    return UsageError(
+        f"The weights of {of} lie in several files ({listed_in}), and crossgraft reads one. Save them in one: "
+        "model.save_pretrained(FOLDER, max_shard_size='1TB') of transformers, or safetensors.torch.load_file of each part, the "
+        f"dictionaries put together, and save_file of the whole as {WEIGHTS[0]}."
+    )
 
 
 def read_json(file: Path, *, of: str, instead: str = _OWN_FUNCTION) -> dict[str, object]:
@@ -89,9 +104,12 @@ def described(spec: ModelSpec, said: Mapping[str, object], *, of: str) -> ModelS
     for name in ("num_classes", "global_pool"):
         if name in said and said[name] is not None and name not in arguments:
             arguments[name] = said[name]
+    number = arguments.get("num_classes")
+    if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 0):
+        raise DataError(f"num_classes in {where} must be a whole number of at least 0, found {shown_value(number)}. Correct it.")
     licence = stated.get("license")
     preprocessing = {key: stated[key] for key in PREPROCESSING_KEYS if stated.get(key) is not None}
-    if (policy := POLICY_OF_CROP_MODE.get(stated.get("crop_mode"))) is not None:
+    if (policy := POLICY_OF_CROP_MODE.get(str(stated.get("crop_mode")))) is not None:
         preprocessing.setdefault("resize_policy", policy)
     return replace(
         spec,

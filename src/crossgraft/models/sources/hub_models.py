@@ -10,12 +10,13 @@ from typing import ClassVar
 
 from huggingface_hub import constants as hub_constants
 from huggingface_hub import hf_hub_download, try_to_load_from_cache
-from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError
+from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from huggingface_hub.utils import validate_repo_id
 from timm.models import list_pretrained
 
 from crossgraft.errors import DataError, MissingWeightsError, UnknownNameError, UsageError
-from crossgraft.models.published_names import terms_in_words
-from crossgraft.models.sources.hub_description import CONFIG, WEIGHTS, described, read_description
+from crossgraft.models.published_names import published_names, terms_in_words
+from crossgraft.models.sources.hub_description import CONFIG, WEIGHTS, described, in_parts, lists_of_parts, read_description
 from crossgraft.models.sources.library import AvailableModel, PlaceLibrary, Places, count_parameters_of_file
 from crossgraft.models.sources.local_folder import in_folder
 from crossgraft.models.spec import RANDOM, ModelSpec, family_of, library_name, name_in_library
@@ -140,7 +141,11 @@ def repository_of(source: str, *, form: str) -> Repository:
         UnknownNameError: It is no name of one.
     """
     match = _REPOSITORY.fullmatch(name_in_library(source))
-    if match is None:
+    try:
+        validate_repo_id("" if match is None else match["id"])
+    except HFValidationError:
+        match = None
+    if match is None or ".." in (match["revision"] or ""):
         raise UnknownNameError("repository", source, [], hint=f"Write {form}.")
     return Repository(match["id"], match["revision"], library_name(source))
 
@@ -164,22 +169,43 @@ def file_of(repository: Repository, names: Sequence[str], places: Places) -> Pat
 
     Raises:
         MissingWeightsError: There is none.
+        UsageError: They are weights that lie in several files.
     """
     terms = terms_in_words(f"{repository.library}:{repository.id}")
     for name in names:
         if (cached := repository.cached(name)) is not None:
             return cached
+    parts = lists_of_parts(names)
+    if (listed := next((name for name in parts if repository.cached(name) is not None), None)) is not None:
+        raise in_parts(repository.id, listed)
     if places.allow_download:
-        if terms is not None and names[0] == CONFIG:
+        if terms is not None and names[0].endswith(".json"):
             places.reporter.say(f"{repository.id}: {terms}")
         for name in names:
             if (loaded := repository.download(name, places)) is not None:
                 return loaded
+        if (listed := next((name for name in parts if repository.download(name, places) is not None), None)) is not None:
+            raise in_parts(repository.id, listed)
         raise MissingWeightsError(f"huggingface.co/{repository.id} has none of {', '.join(names)}.")
     raise MissingWeightsError(
         f"{names[0]} of huggingface.co/{repository.id} is not on this machine. Download {repository.needs} from there into a "
         f"folder {repository.folder_name} and name the folder around it with --weights-dir; or pass --allow-download, which "
-        f"stores them in {hub_constants.HF_HUB_CACHE}.{'' if terms is None else f' {terms}'}"
+        f"stores them in {hub_constants.HF_HUB_CACHE}.{'' if terms is None else f' {terms}'}{_other_form(repository)}"
+    )
+
+
+def _other_form(repository: Repository) -> str:
+    """Which library else may be meant, where the repository cannot be looked into."""
+    if repository.library != HubLibrary.name:
+        return ""
+    known = [each.source for each in published_names().values() if each.source.endswith(f":{repository.id}")]
+    if any(library_name(source) != HubLibrary.name for source in known):
+        return f" It is no network of timm: write {known[0]}."
+    if known:
+        return ""
+    return (
+        f" If its {CONFIG} names a model_type, it is of transformers: write transformers:{repository.id}; if it has an "
+        f"open_clip_config.json, write open_clip:{repository.id}."
     )
 
 

@@ -144,10 +144,7 @@ def _described(spec: ModelSpec, model: Mapping[str, object], prepare: Mapping[st
         prefix = _TRUNK
     else:
         architecture, kwargs = _of_clip(model, tower, of=of)
-    size = tower.get("image_size", 224)
-    height, width = (
-        cast("list[object]", size) if isinstance(size, list) and len(cast("list[object]", size)) == 2 else (size, size)
-    )
+    height, width = _size(tower, of)
     resize = str(prepare.get("resize_mode", "shortest"))
     if resize not in _POLICIES:
         raise UnknownNameError(f"resize_mode in {CONFIG} of {of}", resize, _POLICIES)
@@ -199,8 +196,18 @@ def _of_clip(model: Mapping[str, object], tower: Mapping[str, object], *, of: st
     if not isinstance(head_width, int) or head_width < 1:
         raise DataError(f"head_width in {CONFIG} of {of} must be a whole number, found {shown_value(head_width)}.")
     kwargs |= {"num_heads": width // head_width, "num_classes": _whole_number(model, "embed_dim", of)}
-    kwargs["img_size"] = tower.get("image_size", 224)
+    height, width = _size(tower, of)
+    kwargs["img_size"] = height if height == width else [height, width]
     return (_QUICK if model.get("quick_gelu") else _CLIP), kwargs
+
+
+def _size(tower: Mapping[str, object], of: str) -> list[int]:
+    """Height and width."""
+    said = tower.get("image_size", 224)
+    size = cast("list[object]", said) if isinstance(said, list) else [said, said]
+    if len(size) != 2 or not all(isinstance(side, int) and not isinstance(side, bool) and side > 0 for side in size):
+        raise DataError(f"image_size in {CONFIG} of {of} must be one or two whole numbers, found {shown_value(said)}.")
+    return cast("list[int]", size)
 
 
 def _whole_number(said: Mapping[str, object], key: str, of: str) -> int:

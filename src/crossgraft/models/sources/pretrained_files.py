@@ -14,6 +14,7 @@ from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from timm.models import get_pretrained_cfg
 
 from crossgraft.errors import DataError, MissingWeightsError
+from crossgraft.models.published_names import licence_in_words
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES
 from crossgraft.progress import Reporter
 
@@ -172,8 +173,16 @@ def require_pretrained(
     raise MissingWeightsError(
         f"The weights of {name} are not on this machine. Download "
         f"https://huggingface.co/{repository}/resolve/main/{file} and put it as {name}{suffix} into {folder}; or pass "
-        f"--allow-download, which stores it in {hub_constants.HF_HUB_CACHE}."
+        f"--allow-download, which stores it in {hub_constants.HF_HUB_CACHE}.{_terms(name)}"
     )
+
+
+def _terms(name: str) -> str:
+    """What its licence forbids or limits; nothing of one that does neither."""
+    licence = pretrained_config(name).get("license")
+    if not isinstance(licence, str) or (in_words := licence_in_words(licence, name)) == licence:
+        return ""
+    return f" Its licence is {in_words}."
 
 
 def _download(name: str, repository: str, file: str, reporter: Reporter) -> Path:
@@ -181,7 +190,7 @@ def _download(name: str, repository: str, file: str, reporter: Reporter) -> Path
         size = get_hf_file_metadata(hf_hub_url(repository, file)).size or 0
         reporter.say(
             f"Downloading the weights of {name}: {size / 1e6:.0f} MB from huggingface.co/{repository} to "
-            f"{hub_constants.HF_HUB_CACHE}"
+            f"{hub_constants.HF_HUB_CACHE}.{_terms(name)}"
         )
         return Path(hf_hub_download(repository, file))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:

@@ -16,6 +16,7 @@ from torchvision.models import list_models as list_torchvision_models
 
 from crossgraft.errors import UnknownNameError, UsageError, nearest_names
 from crossgraft.models.building_limits import building_limits
+from crossgraft.models.sources.architecture_arguments import WRONG_VALUES
 from crossgraft.models.sources.clip_checkpoints import image_tower_of_clip, is_of_clip
 from crossgraft.models.sources.library import AvailableModel, ModelLibrary
 from crossgraft.models.sources.local_checkpoint import check_fit, infer_num_classes, read_state_dict
@@ -144,7 +145,12 @@ class TimmLibrary(ModelLibrary):
         with warnings.catch_warnings():
             for message in _NOTHING_TO_DO:
                 warnings.filterwarnings("ignore", message=message, category=UserWarning)
-            set_input_size(img_size=size)
+            try:
+                set_input_size(img_size=size)
+            except WRONG_VALUES as error:
+                raise UsageError(
+                    f"{source} takes no images of {size[0]}×{size[1]} pixels: {error}. Check input_size and --image-size."
+                ) from error
 
 
 def with_published_weights(source: str, kwargs: Mapping[str, object], state: Mapping[str, Tensor]) -> nn.Module:

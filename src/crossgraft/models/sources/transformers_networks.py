@@ -138,7 +138,7 @@ def input_size(family: VisionFamily, kwargs: Mapping[str, object]) -> tuple[int,
 
 def build(family: VisionFamily, kwargs: Mapping[str, object]) -> nn.Module:
     """The network with random weights."""
-    kind, arguments = _class_and_arguments(family, kwargs)
+    kind, arguments = class_and_arguments(family, kwargs)
     return _with_face(kind(_configuration(family, kwargs), **arguments))
 
 
@@ -150,7 +150,7 @@ def build_with(
     Returns:
         The network, and what transformers says of names that are missing, unexpected or of another shape.
     """
-    kind, arguments = _class_and_arguments(family, kwargs)
+    kind, arguments = class_and_arguments(family, kwargs)
     with quietly():
         model, told = kind.from_pretrained(
             None,
@@ -165,8 +165,8 @@ def build_with(
     return _with_face(model), told
 
 
-def _class_and_arguments(family: VisionFamily, kwargs: Mapping[str, object]) -> tuple[Any, dict[str, Any]]:
-    """The class, and what its constructor takes beside the configuration."""
+def class_and_arguments(family: VisionFamily, kwargs: Mapping[str, object]) -> tuple[Any, dict[str, Any]]:
+    """The class of transformers, and what its constructor takes beside the configuration."""
     if kwargs.get(NUM_CLASSES):
         return getattr(transformers(), str(family.classifier)), {}
     arguments = {POOLER: bool(kwargs.get(POOLER, False))} if family.has_optional_pooler else {}
@@ -210,8 +210,10 @@ class TransformersNetwork(nn.Module):
     Attributes:
         model: Network of transformers.
         interpolates: Whether it is told to fit its position embeddings to the size of the images.
+        masks: Whether it is made to leave out patches, and has to be told to leave out none.
         embed_dim: Width of its last tokens or feature map.
         num_prefix_tokens: Number of class, distillation and register tokens in front of the patches.
+        has_class_token: Whether the first of them is a class token.
     """
 
     model: nn.Module
@@ -221,16 +223,16 @@ class TransformersNetwork(nn.Module):
         self.model = model
         self.interpolates = False
         self.embed_dim = _width(model.config)
-        self._masks = hasattr(model.config, "mask_ratio")
+        self.masks = hasattr(model.config, "mask_ratio")
         self._side: int = getattr(model.config, "patch_size", 1)
         places = _prefix_tokens(model)
         self.num_prefix_tokens = sum(places.values())
-        self._has_class_token = bool(places)
+        self.has_class_token = bool(places)
 
     @property
     def cls_token(self) -> bool | None:
         """Something where there is a class token, else None, as in a network of timm."""
-        return True if self._has_class_token else None
+        return True if self.has_class_token else None
 
     @property
     def can_interpolate(self) -> bool:
@@ -250,7 +252,7 @@ class TransformersNetwork(nn.Module):
         found: dict[str, Any] = {"pixel_values": images}
         if self.interpolates:
             found["interpolate_pos_encoding"] = True
-        if self._masks:
+        if self.masks:
             side = self._side
             number = (images.shape[2] // side) * (images.shape[3] // side)
             order = torch.arange(number, device=images.device, dtype=images.dtype) / number
@@ -272,7 +274,7 @@ class TransformersEncoder(TransformersNetwork):
         if pooled is not None:
             return pooled.flatten(1)
         tokens = cast(Tensor, output.last_hidden_state)
-        return tokens[:, 0] if self._has_class_token else tokens.mean(dim=1)
+        return tokens[:, 0] if self.has_class_token else tokens.mean(dim=1)
 
     def forward(self, images: Images) -> Float[Tensor, "batch num_features"]:
         """As ``forward_features``."""

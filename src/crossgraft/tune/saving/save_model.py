@@ -13,6 +13,7 @@ from crossgraft.edit.words import edited_images_in_words, predicted_unedited
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
+from crossgraft.models.published_names import licence_in_words
 from crossgraft.storage.atomic import refuse_to_replace_folder, replace_folder
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.record import TunedModelRecord, TuningRecord
@@ -220,7 +221,7 @@ def _limits(facts: SavedModelRecord) -> str:
 
 
 def _licence(model: TunedModelRecord) -> str:
-    source = "none used" if model.from_scratch else _text(model.licence or NOT_STATED)
+    source = "none used" if model.from_scratch else _text(licence_in_words(model.licence, model.name))
     return _items(
         [
             ("Of the pretrained weights", source),

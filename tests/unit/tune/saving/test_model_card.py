@@ -50,6 +50,12 @@ def test_what_is_missing_is_said():
     assert "not known whether one patient" in text
 
 
+def test_weights_that_may_not_be_sold_are_said_to_be():
+    record = tuning_record()
+    model = record.model.model_copy(update={"licence": "cc-by-nc-4.0"})
+    assert "Of the pretrained weights: cc-by-nc-4.0: not for commercial use" in card(record.model_copy(update={"model": model}))
+
+
 def test_labels_are_decided_one_by_one():
     record = tuning_record(task="multi-label", class_names=("oedema", "effusion"), thresholds=[])
     text = card(record)

@@ -1,0 +1,61 @@
+"""Every form of a name goes all the way: ranked, tuned in every way, compared, exported and read back; without network."""
+
+import json
+
+import numpy as np
+import pytest
+import timm
+from safetensors.torch import save_file
+
+from support.documented import small_clip
+from support.few_pages import leave_out_pages
+from support.transformers_folders import write_folder
+
+QUIET = ("--workers", "1", "--quiet")
+METHODS = ("full", "linear", "lora:2", "adaptformer:4")
+
+
+def write_timm(folder):
+    """A vision transformer as timm and its hub keep it."""
+    folder.mkdir(parents=True)
+    said = {"architecture": "test_vit", "num_classes": 7, "pretrained_cfg": {"input_size": [3, 160, 160], "mean": [0.5] * 3}}
+    (folder / "config.json").write_text(json.dumps(said))
+    save_file(timm.create_model("test_vit", num_classes=7).state_dict(), folder / "model.safetensors")
+
+
+FORMS = {
+    "hf-hub:ward/lesions": lambda here: write_timm(here / "weights" / "ward--lesions"),
+    "open_clip:ward/clip": lambda here: ((here / "weights").mkdir(exist_ok=True), small_clip(here / "weights" / "ward--clip")),
+    "transformers:ward/chest": lambda here: (
+        (here / "weights").mkdir(exist_ok=True),
+        write_folder(here / "weights" / "ward--chest", "SiglipVisionModel"),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_goes_all_the_way(name, workspace, crossgraft, monkeypatch):
+    leave_out_pages(monkeypatch, of_comparisons=True)  # nobody reads them
+    onnxruntime = pytest.importorskip("onnxruntime")
+    FORMS[name](workspace)
+
+    def run(*arguments):
+        outcome = crossgraft(*arguments)
+        assert outcome.code == 0, outcome.err
+
+    here = ("--weights-dir", "weights", *(() if name.startswith("transformers") else ("--image-size", "64")))
+    run("rank", "images", "--models", name, *here, "--scores", "logme", *QUIET, "--out", "ranked")
+    tune = ("tune", "images", "--model", name, *here, "--epochs", "1", "--device", "cpu", *QUIET)
+    for method in METHODS:
+        run(*tune, "--method", method, "--out", f"tuned-{method[:4]}")
+    run(*tune, "--regularizer", "repsim,rho_sim:0.5", "--out", "held")
+    run("compare", "tuned-full", name, *here, "--data", "images", *QUIET, "--out", "compared")
+    run("export", "tuned-lora", "--format", "onnx", "--quiet")
+    run("predict", "tuned-lora", "images", *QUIET, "--out", "predicted")
+    session = onnxruntime.InferenceSession(
+        workspace / "tuned-lora" / "export" / "onnx" / "model.onnx", providers=["CPUExecutionProvider"]
+    )
+    size = session.get_inputs()[0].shape[2:]
+    _, probabilities = session.run(None, {"images": np.zeros((2, 3, *size), np.float32)})
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
