@@ -30,6 +30,7 @@ from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
+    Gravity,
     caveats_of,
     found_by_checks,
     in_one_line,
@@ -49,7 +50,7 @@ def worst_finding(source: Source[DataCheckRecord]) -> Caveat | None:
         return None
     worst = findings[0]
     sentence = (worst.advice or worst.title) if worst.severity == "unsound" else f"{worst.title}: {worst.text} {worst.advice}"
-    return Caveat(sentence.rstrip())
+    return Caveat(sentence.rstrip(), Gravity.WRONG)
 
 
 def left_open(source: Source[DataCheckRecord]) -> Caveat | None:

@@ -367,6 +367,7 @@ REPORT = Kind(
         limits_section,
         *(of_its_ranking(builder) for builder in BELOW_THE_VERDICT),
     ),
+    tables_answer=True,
     terminal=(
         split_section,
         of_its_ranking(rankings_section),

@@ -13,7 +13,7 @@ from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words
-from crossgraft.report.verdict import Caveat
+from crossgraft.report.verdict import Caveat, Gravity
 from crossgraft.words.formatting import count, joined
 
 _MOST_DRAWN = 24
@@ -129,4 +129,4 @@ def interval_of(row: MetricRecord) -> Interval:
 def looked_at_before(source: Source[Any]) -> Caveat | None:
     """Which result is the best was seen on the images that all of them were measured on."""
     text = looks_in_words(source.record.looks, source.record.primary_metric)
-    return None if text is None else Caveat(text)
+    return None if text is None else Caveat(text, Gravity.FLATTERED)

@@ -18,6 +18,7 @@ from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
+    Gravity,
     caveats_of,
     in_one_line,
     provenance_section,
@@ -79,11 +80,11 @@ def _warned(source: Source[PredictionRecord]) -> Caveat | None:
         return None
     seen = next((text for text in record.warnings if NOT_SEEN in text), None)
     if seen is None:
-        return Caveat(" ".join(record.warnings))
+        return Caveat(" ".join(record.warnings), Gravity.WRONG)
     typed = source.typed
     has_test = _TEST_ROWS[0] in seen and typed.verb == "predict" and typed.value(_TEST_ROWS[0]) != _TEST_ROWS[1]
     line = typed.again(_TEST_ROWS) if has_test else _of_others(typed)
-    return Caveat(seen, Following(line, "to predict images that had no part in it"))
+    return Caveat(seen, Gravity.WRONG, Following(line, "to predict images that had no part in it"))
 
 
 def _not_measured(source: Source[PredictionRecord]) -> Caveat | None:
@@ -94,18 +95,18 @@ def _not_measured(source: Source[PredictionRecord]) -> Caveat | None:
     text = "The true classes of these images are not known, so how good these predictions are was not measured"
     carried = "; the result of the fine-tuning carries over only to images of the same kind" if before else ""
     measure = Following(_of_others(source.typed, _LABELLED), "to measure it on images whose classes are known")
-    return Caveat(f"{text}{carried}.", measure)
+    return Caveat(f"{text}{carried}.", Gravity.EMPTY, measure)
 
 
 def _unreadable(source: Source[PredictionRecord]) -> Caveat | None:
     number = source.record.num_unreadable
-    return Caveat(f"{counted(number, 'image')} could not be read and left out.") if number else None
+    return Caveat(f"{counted(number, 'image')} could not be read and left out.", Gravity.HARM) if number else None
 
 
 def _looked_at_before(source: Source[PredictionRecord]) -> Caveat | None:
     """Which model is the best was seen on these images."""
     text = looks_in_words(source.record.looks, recorded_task(source.record).primary_metric)
-    return None if text is None else Caveat(text)
+    return None if text is None else Caveat(text, Gravity.FLATTERED)
 
 
 def _same_images(source: Source[PredictionRecord]) -> Caveat | None:
@@ -113,11 +114,13 @@ def _same_images(source: Source[PredictionRecord]) -> Caveat | None:
     record = source.record
     if not record.is_of_run or any(NOT_SEEN in text for text in record.warnings):
         return None
-    return Caveat(SAME_IMAGES, Following(_of_others(source.typed, _LABELLED), "to measure it on images from elsewhere"))
+    return Caveat(
+        SAME_IMAGES, Gravity.LIMITED, Following(_of_others(source.typed, _LABELLED), "to measure it on images from elsewhere")
+    )
 
 
 def _other_images(source: Source[PredictionRecord]) -> Caveat | None:
-    return None if source.record.is_of_run else Caveat(OTHER_IMAGES)
+    return None if source.record.is_of_run else Caveat(OTHER_IMAGES, Gravity.UNCHECKED)
 
 
 def seen_is_unknown(record: PredictionRecord) -> bool:
@@ -127,7 +130,7 @@ def seen_is_unknown(record: PredictionRecord) -> bool:
 
 def _perhaps_seen(source: Source[PredictionRecord]) -> Caveat | None:
     """Metrics may be too high."""
-    return Caveat(NOT_KNOWN) if source.record.metrics and seen_is_unknown(source.record) else None
+    return Caveat(NOT_KNOWN, Gravity.EMPTY) if source.record.metrics and seen_is_unknown(source.record) else None
 
 
 def _not_calibrated(source: Source[PredictionRecord]) -> Caveat | None:
@@ -136,7 +139,10 @@ def _not_calibrated(source: Source[PredictionRecord]) -> Caveat | None:
     if record.head is None:
         return None
     images = counted(record.num_support or 0, "image")
-    return Caveat(f"The head learned from {images}, and its probabilities are not calibrated: they say an order and no risk.")
+    return Caveat(
+        f"The head learned from {images}, and its probabilities are not calibrated: they say an order and no risk.",
+        Gravity.LIMITED,
+    )
 
 
 PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (

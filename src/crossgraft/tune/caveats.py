@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from crossgraft.data.page import unreadable_files
 from crossgraft.edit.page import edited_caveat
+from crossgraft.metrics.harms import errors_of_classes, errors_of_labels, missed_classes, missed_in_words, wrong_risks
 from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import doubt_in_words, metric_format
 from crossgraft.options.models import CodeOptions
 from crossgraft.report.source import Source
-from crossgraft.report.verdict import PREDICT_IMAGES, Caveat, CaveatOf, Following, leakage_not_checked, unsound_data
+from crossgraft.report.verdict import (
+    PREDICT_IMAGES,
+    Caveat,
+    CaveatOf,
+    Following,
+    Gravity,
+    leakage_not_checked,
+    unsound_data,
+    warned_of_data,
+)
 from crossgraft.statistics import WithInterval, independent_difference
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.record import TuningRecord
@@ -42,7 +51,7 @@ def seen_images(source: Source[TuningRecord]) -> Caveat | None:
     primary = headline(source.record)
     if primary is None or primary.split in UNSEEN:
         return None
-    return Caveat("These images took part in picking the model, so the value is too high; there were no others.")
+    return Caveat("These images took part in picking the model, so the value is too high; there were no others.", Gravity.WRONG)
 
 
 def too_few_images(source: Source[TuningRecord]) -> Caveat | None:
@@ -52,11 +61,15 @@ def too_few_images(source: Source[TuningRecord]) -> Caveat | None:
         return None
     if primary.low is None:
         reason = (primary.no_interval_reason or "not stated why").rstrip(".")
-        return Caveat(f"There is no interval ({reason}), so nothing tells how far chance goes.", _more_test_images(source))
+        return Caveat(
+            f"There is no interval ({reason}), so nothing tells how far chance goes.", Gravity.EMPTY, _more_test_images(source)
+        )
     doubt = doubt_in_words(primary, num_choices(record))
     if doubt is None:
         return None
-    return Caveat(f"{counted(primary.num_images, 'image')} are too few to tell. {doubt}", _more_test_images(source))
+    return Caveat(
+        f"{counted(primary.num_images, 'image')} are too few to tell. {doubt}", Gravity.EMPTY, _more_test_images(source)
+    )
 
 
 def _more_test_images(source: Source[TuningRecord]) -> Following | None:
@@ -100,54 +113,32 @@ def unmeasured_class(source: Source[TuningRecord]) -> Caveat | None:
     noun = recorded_task(record.dataset).noun if len(missing) == 1 else recorded_task(record.dataset).nouns
     return Caveat(
         f"No test image has the {noun} {joined(missing)}: how well it is recognised is not known. Collect more images of it, of "
-        "several patients, or leave it out."
+        "several patients, or leave it out.",
+        Gravity.HARM,
     )
 
 
-class _Missed(NamedTuple):
-    """Images of one class that were taken for another, or of one label that were not given it."""
-
-    name: str
-    missed: int
-    images: int
-
-
 def missed_class(source: Source[TuningRecord]) -> Caveat | None:
-    """A class whose images are recognised no more often than by guessing."""
+    """A class that is missed, or taken for another, more often than the others."""
     record = source.record
-    task = recorded_task(record.dataset)
-    missed_ones = _missed_of_classes(record) if task.partitions else _missed_of_labels(record)
-    if not missed_ones:
-        return None
-    worst = max(missed_ones, key=lambda each: (each.missed / each.images, each.images))
-    guess = f"Guessing misses {_SHARE(1 - 1 / num_choices(record))} of them" if task.partitions else "Guessing does as well"
-    others = len(missed_ones) - 1
-    more = f"; {counted(others, f'other {task.noun} is', f'other {task.nouns} are')} no better off" if others else ""
-    return Caveat(f"It misses {worst.missed} of {worst.images} images {task.of} {worst.name}. {guess}{more}.")
+    task, confusion = recorded_task(record.dataset), record.confusion
+    if task.partitions:
+        if confusion is None:
+            return None
+        entries = errors_of_classes(confusion.class_names, confusion.counts, _of_classes(record, confusion.split))
+    else:
+        entries = errors_of_labels([row for split in UNSEEN for row in _of_classes(record, split)])
+    return missed_in_words(missed_classes(entries), task)
 
 
-def _missed_of_classes(record: TuningRecord) -> list[_Missed]:
-    confusion = record.confusion
-    if confusion is None:
-        return []
-    rows = [
-        _Missed(name, sum(counts) - counts[place], sum(counts))
-        for place, (name, counts) in enumerate(zip(confusion.class_names, confusion.counts, strict=True))
-    ]
-    return [row for row in rows if row.images and row.images - row.missed < row.images / num_choices(record)]
+def _of_classes(record: TuningRecord, split: str) -> list[MetricRecord]:
+    """Metrics of single classes on all images of a part of the data."""
+    return [row for row in record.metrics if row.class_name is not None and row.split == split and row.attribute is None]
 
 
-def _missed_of_labels(record: TuningRecord) -> list[_Missed]:
-    """Labels that are given to images without them as often as to images with them."""
-    rows: list[_Missed] = []
-    for name in record.dataset.class_names:
-        with_it, without_it = (_of_class(record, name, metric) for metric in ("sensitivity", "specificity"))
-        if with_it is None or without_it is None or with_it.value is None or without_it.value is None:
-            continue
-        if with_it.value + without_it.value <= 1:
-            missed = round((1 - with_it.value) * with_it.num_images)
-            rows.append(_Missed(name, missed, with_it.num_images))
-    return [row for row in rows if row.missed]
+def probabilities_are_off(source: Source[TuningRecord]) -> Caveat | None:
+    """The calibration error is larger than chance makes it."""
+    return wrong_risks(source.record.calibration, recorded_task(source.record.dataset))
 
 
 def _of_class(record: TuningRecord, name: str, metric: str) -> MetricRecord | None:
@@ -184,7 +175,8 @@ def val_above_test(source: Source[TuningRecord]) -> Caveat | None:
     return Caveat(
         f"{test.title} is {as_text(val.value)} on val and {as_text(test.value)} on test: {as_text(difference.value)} less "
         f"(95\N{NO-BREAK SPACE}% interval {as_text(difference.low)} to {as_text(difference.high)}), more than chance allows. The "
-        "epoch was picked on val; the two parts may differ, too. Only the value of test counts."
+        "epoch was picked on val; the two parts may differ, too. Only the value of test counts.",
+        Gravity.FLATTERED,
     )
 
 
@@ -210,6 +202,7 @@ def few_images_of_a_class(source: Source[TuningRecord]) -> Caveat | None:
     return Caveat(
         f"Only {counted(row.num_images, 'test image')} {task.of} {name}: its sensitivity may be anything from {_SHARE(row.low)} "
         f"to {_SHARE(row.high)}.",
+        Gravity.LIMITED,
         _more_test_images(source),
     )
 
@@ -225,6 +218,9 @@ TUNING_CAVEATS: tuple[CaveatOf[TuningRecord], ...] = (
     too_few_images,
     missed_class,
     unmeasured_class,
+    probabilities_are_off,
+    unreadable_files,
+    warned_of_data,
     looked_at_before,
     val_above_test,
     edited_images,

@@ -30,7 +30,7 @@ GAPS = ("true_positive_gap", "false_positive_gap", "positive_gap")
 @pytest.fixture
 def make(examples):
     ranking = examples.ranking_record()
-    grouped = ranking.dataset.model_copy(update={"num_groups": 61, "group_column": "patient"})
+    grouped = ranking.dataset.model_copy(update={"num_groups": 61, "group_column": "patient", "num_skipped_unreadable": 0})
 
     def record(**changed):
         return audit_record(changed.pop("dataset", grouped), ranking.models[0], **changed)
@@ -93,7 +93,7 @@ def test_silence_is_no_pass(make, outcome):
 
 
 def test_caveats_come_in_the_order_of_their_weight(make, examples):
-    ungrouped = examples.ranking_record().dataset
+    ungrouped = examples.ranking_record().dataset.model_copy(update={"num_skipped_unreadable": 0})
     seen = make(
         dataset=ungrouped,
         mode="trained",

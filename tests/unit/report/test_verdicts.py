@@ -142,14 +142,27 @@ def test_folds_are_not_proposed_where_a_class_cannot_fill_them(train, test, has_
 def test_a_class_that_is_missed_is_named_by_counts():
     confusion = ConfusionRecord(class_names=["nevus", "melanoma"], counts=[[60, 4], [18, 2]])
     record = tuning_record(class_names=("nevus", "melanoma"), confusion=confusion)
-    assert verdict_of(record)[0].caveat == "It misses 18 of 20 images of melanoma. Guessing misses 0.50 of them."
-    half = ConfusionRecord(class_names=["nevus", "melanoma"], counts=[[60, 4], [10, 10]])
-    assert verdict_of(tuning_record(confusion=half))[0].caveat is None
+    assert verdict_of(record)[0].caveat == "It took 18 of 20 images of melanoma for nevus; guessing would miss about 10."
+    few = ConfusionRecord(class_names=["nevus", "melanoma"], counts=[[60, 4], [2, 18]])
+    assert verdict_of(tuning_record(confusion=few))[0].caveat is None
     none_there = ConfusionRecord(class_names=["nevus", "melanoma"], counts=[[60, 4], [0, 0]])
     assert verdict_of(tuning_record(confusion=none_there))[0].caveat is None
-    two = ConfusionRecord(class_names=["a", "b", "c"], counts=[[9, 1, 0], [9, 1, 0], [8, 0, 2]])
-    caveat = verdict_of(tuning_record(class_names=("a", "b", "c"), confusion=two))[0].caveat
-    assert caveat == "It misses 9 of 10 images of b. Guessing misses 0.67 of them; 1 other class is no better off."
+
+
+def test_a_class_taken_for_another_stands_before_what_nobody_looked_for():
+    names = ["AbdomenCT", "ChestCT", "Hand"]
+    confusion = ConfusionRecord(class_names=names, counts=[[6, 7, 0], [0, 13, 0], [0, 1, 12]])
+    rows = [metric("balanced_accuracy", 0.8), sensitivity("AbdomenCT", 6, 13, low=0.19, high=0.75)]
+    not_checked = {"leakage_checked": False, "leakage": "There are no groups."}
+    record = tuning_record(class_names=tuple(names), confusion=confusion, metrics=rows, **not_checked)
+    verdict, others = verdict_of(record)
+    assert verdict.caveat.replace("\N{NO-BREAK SPACE}", " ") == (
+        "It took 7 of 13 images of AbdomenCT for ChestCT (sensitivity 0.46, 95 % interval 0.19 to 0.75)."
+    )
+    assert others[-1] == "There are no groups."
+    right = ConfusionRecord(class_names=names, counts=[[12, 1, 0], [0, 13, 0], [0, 1, 12]])
+    healthy = tuning_record(class_names=tuple(names), confusion=right, metrics=rows[:1], **not_checked)
+    assert verdict_of(healthy)[0].caveat == "There are no groups."
 
 
 def test_a_label_that_is_given_no_more_often_where_it_belongs_is_named():
@@ -162,8 +175,22 @@ def test_a_label_that_is_given_no_more_often_where_it_belongs_is_named():
         record = tuning_record(task="multi-label", class_names=("oedema", "b"), primary_metric="auc", metrics=rows)
         return verdict_of(record)[0].caveat
 
-    assert caveat(2, 8) == "It misses 18 of 20 images with oedema. Guessing does as well."
-    assert caveat(3, 8) is None
+    assert caveat(2, 8).startswith("It missed 18 of 20 images with oedema (sensitivity 0.10, ")
+    assert caveat(2, 8).endswith("; guessing would miss about 18.")
+    assert caveat(12, 50).endswith("; guessing would miss about 8.")
+    assert "guessing" not in caveat(3, 8)
+    assert caveat(12, 8) is None
+
+
+def test_files_that_could_not_be_read_are_a_harm_where_they_are_many(ranking):
+    def caveats(num_unreadable):
+        data = ranking.dataset.model_copy(update={"num_skipped_unreadable": num_unreadable, "num_images": 500})
+        record = tuning_record(leakage_checked=False, leakage="There are no groups.").model_copy(update={"dataset": data})
+        verdict, others = verdict_of(record)
+        return [verdict.caveat, *others]
+
+    assert caveats(40) == ["40 of 540 images could not be read and are left out.", "There are no groups."]
+    assert caveats(0) == ["There are no groups."]
 
 
 def test_val_far_above_test_is_said_where_chance_does_not_explain_it():
@@ -210,7 +237,7 @@ def test_the_best_model_of_a_ranking_is_what_is_fine_tuned_next(ranking):
     verdict, others = verdict_of(record, RANKED)
     assert (verdict.answer, verdict.caveat) == (ranking.advice, "A random network does as well.")
     assert verdict.following == "crossgraft tune /data/lesions.csv --model vit_tiny --label-column dx --seed 3"
-    assert others[0].startswith("Unreadable images")
+    assert others[0].startswith("2 of 548 images could not be read")
     assert verdict_of(record)[0].following == "crossgraft tune DATA --model vit_tiny"
 
 
