@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal, NamedTuple
 
@@ -214,6 +214,8 @@ def _refuse_shared_groups(rows: AuditRows) -> None:
 
 LEAST_LETTER_PIXELS = 6.0
 """Smaller letters are a gray spot."""
+_LARGEST_LETTERS = 0.5
+"""Of the shorter side; larger ones hide what the image shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,11 +256,24 @@ class Confounded:
         """Why it cannot be seen at the input of a network, in words; None where that is not known beforehand."""
         if not isinstance(self.edit, Lettering):
             return None
-        native = float(np.median([min(fact.height, fact.width) for fact in self.clean.facts]))
-        high = self.edit.size * min(native, preprocessing.height_pixels, preprocessing.width_pixels)
+        high = self.edit.size * self._side_pixels(preprocessing)
         if high >= LEAST_LETTER_PIXELS:
             return None
         return f"Letters are {high:.1f} pixels high at the input of the network; below {LEAST_LETTER_PIXELS:g} they are a spot."
+
+    def large_enough(self, preprocessing: Preprocessing) -> str | None:
+        """The same artefact with letters that can be seen at the input of a network; None where these can, or none would fit."""
+        if self.too_small(preprocessing) is None or not isinstance(self.edit, Lettering):
+            return None
+        size = self.edit.size
+        while size * self._side_pixels(preprocessing) < LEAST_LETTER_PIXELS:
+            size *= 2
+        return spell(replace(self.edit, size=size)) if size <= _LARGEST_LETTERS else None
+
+    def _side_pixels(self, preprocessing: Preprocessing) -> float:
+        """The shorter side of an image, as far as the network keeps it."""
+        native = float(np.median([min(fact.height, fact.width) for fact in self.clean.facts]))
+        return min(native, preprocessing.height_pixels, preprocessing.width_pixels)
 
 
 class Without(NamedTuple):

@@ -58,7 +58,7 @@ def nothing_assessable(source: Source[AuditRecord]) -> Caveat | None:
     if not blind:
         return None
     which = joined(list(dict.fromkeys(entry.confounder for entry in blind)))
-    return Caveat(f"{counted(len(blind), 'combination')} could not be assessed ({which}): that is no pass.", Gravity.EMPTY)
+    return Caveat(f"Whether it relies on {which} could not be assessed: that is no pass.", Gravity.EMPTY)
 
 
 def may_have_seen(source: Source[AuditRecord]) -> Caveat | None:
@@ -100,6 +100,11 @@ def without_groups(source: Source[AuditRecord]) -> Caveat | None:
 def after_audit(source: Source[AuditRecord]) -> Following:
     """To see the artefact, or to look deeper; what does not fit into these images is not proposed again."""
     record = source.record
+    unseen = [entry for entry in record.entries if entry.outcome == "undetectable"]
+    if larger := next((entry.large_enough for entry in unseen if entry.large_enough is not None), None):
+        return Following(
+            source.typed.again(("--confounder", larger)), "to try it with letters large enough for the network to see"
+        )
     if record.mode == "quick" and any(entry.outcome in ("undetectable", "undecided") for entry in record.entries):
         line = source.typed.again(("--mode", "full"), without=_QUICK_ALONE)
         return Following(line, "to train the networks, which may see more than frozen features")

@@ -262,7 +262,7 @@ class Call(Typed):
             show(result_as_text(shown))
             return
         text = result_as_text(shown, in_lines=MOST_LINES)
-        if self.reporter.say_in_brief(unless_in=text):
+        if self.reporter.say_in_brief(unless_in=f"{text}\n{result_as_text(shown)}"):
             text = result_as_text(shown, in_lines=MOST_LINES - 1)
         show(text)
 

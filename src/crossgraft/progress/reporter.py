@@ -303,7 +303,7 @@ class Reporter:
         """Of the warnings that were held back, the first in one line, and how many more there are; whether there was any.
 
         Args:
-            unless_in: What is printed after it; a warning that stands there is not said twice.
+            unless_in: What is printed after it, and what its page says; a warning that stands there is not said twice.
         """
         printed = " ".join(unless_in.split())
         unsaid = [text for text in dict.fromkeys(self._held) if " ".join(visible(text).split())[:_COMPARED] not in printed]

@@ -41,7 +41,7 @@ def result_as_text(result: Result[Any], *, in_lines: int | None = None) -> str:
     if not is_plan and in_lines is not None:
         verdict = verdict_of(Source(result.shown, out=result.out, command_line=result.command_line))
         if verdict is not None:
-            return _in_brief(verdict, _where(written), in_lines)
+            return in_brief(verdict, written, num_lines=in_lines)
     body = None if is_plan else record_as_text(result.shown, out=result.out, command_line=result.command_line)
     text = result.summary() if body is None else f"{body}\n\n{_USE}"
     places = "\n".join(place(what, path) for what, path in written.items())
@@ -59,10 +59,16 @@ def verdict_of(source: Source[Any]) -> Verdict | None:
     return next((block for block in blocks if isinstance(block, Verdict)), None)
 
 
-def _in_brief(verdict: Verdict, where: Sequence[str], num_lines: int) -> str:
-    """Answer and caveat share the lines that the next command and the places leave, whole sentences each."""
+def in_brief(verdict: Verdict, places: Mapping[str, object], *, num_lines: int = MOST_LINES) -> str:
+    """Answer and caveat share the lines that the next command and the places leave, whole sentences each.
+
+    Args:
+        verdict: What was found.
+        places: Where what was written lies, by what it is.
+        num_lines: Of the terminal, which breaks a long command.
+    """
     then = _following(verdict)
-    end = [*where, *wrap(f"{_USE} {_MORE}").split("\n")]
+    end = [*_where(places), *wrap(f"{_USE} {_MORE}").split("\n")]
     room = max(2, num_lines - sum(map(_height, [*then, *end])))
     caveat_alone = [] if verdict.caveat is None else _caveat(verdict.caveat, room)
     answer = wrap_in(max(room - len(caveat_alone), (room + 1) // 2), verdict.answer)

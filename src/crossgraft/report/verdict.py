@@ -19,7 +19,7 @@ from crossgraft.report.blocks import Block, Checks, Code, Facts, Folded, Items, 
 from crossgraft.report.paths import configuration_without_absolute_paths, without_absolute_paths
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, table_of, words
-from crossgraft.words.formatting import MISSING, NumberFormat, counted, duration, short_fingerprint
+from crossgraft.words.formatting import MISSING, NumberFormat, counted, duration, rounded_time, short_fingerprint
 
 _MOST_URGENT_FIRST: tuple[Severity, ...] = ("unsound", "warning", "notice", "not assessed", "passed")
 
@@ -116,10 +116,17 @@ class Following(NamedTuple):
     Attributes:
         line: To be copied.
         purpose: What it is for, after "Next, ": ``to fine-tune it``.
+        seconds: How long it takes, where this run tells; None: not known.
     """
 
     line: str
     purpose: str
+    seconds: float | None = None
+
+    @property
+    def said(self) -> str:
+        """The purpose, with the time beside it."""
+        return self.purpose if self.seconds is None else f"{self.purpose} (about {rounded_time(self.seconds)})"
 
 
 BEGIN = Following(f"crossgraft check {DATA}", "to begin with your own images")
@@ -180,7 +187,7 @@ def verdict_blocks(answer: str, caveats: Sequence[Caveat], following: Following 
             answer,
             caveat=None if first is None else first.text,
             following=None if then is None else then.line,
-            purpose="" if then is None else then.purpose,
+            purpose="" if then is None else then.said,
         )
     ]
     if others := [caveat.text for caveat in caveats[1:]]:

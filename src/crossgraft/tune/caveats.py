@@ -79,13 +79,15 @@ def _more_test_images(source: Source[TuningRecord]) -> Following | None:
     if (unseen := source.record.unseen_domains) is not None:
         if typed.verb != "tune" or unseen.is_each or typed.has("--compare"):
             return None
-        return Following(typed.again(("--leave-out", "each")), f"to test on every {unseen.column} once, with as many models")
+        line = typed.again(("--leave-out", "each"))
+        return Following(line, f"to test on every {unseen.column} once, with as many models")
     if typed.verb != "tune" or source.record.folds or is_given or any(map(typed.has, _NOT_WITH_FOLDS)):
         return None
     if not _fill_folds(source.record):
         return None
     line = typed.again(("--folds", str(_ENOUGH_FOLDS)), without=("--holdout",))
-    return Following(line, "to test on every image once, with five models")
+    seconds = _ENOUGH_FOLDS * source.record.seconds or None
+    return Following(line, "to test on every image once, with five models", seconds)
 
 
 def _fill_folds(record: TuningRecord) -> bool:
@@ -237,7 +239,8 @@ def after_tuning(source: Source[TuningRecord]) -> Following | None:
         run = typed.then("predict", _run_of(source), PREDICT_IMAGES, carried=[CodeOptions])
         return Following(run, "to use it")
     if record.folds and typed.verb == "tune":
-        return Following(typed.again(without=("--folds", "--fold")), "to get one model, of all training images")
+        seconds = record.seconds / len(record.folds) or None
+        return Following(typed.again(without=("--folds", "--fold")), "to get one model, of all training images", seconds)
     if record.unseen_domains is not None and typed.verb == "tune":
         line = typed.again(without=("--leave-out", "--oracle", "--holdout"))  # without the first, --holdout is another share
         return Following(line, f"to get one model, of images of every {record.unseen_domains.column}")

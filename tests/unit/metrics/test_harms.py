@@ -1,6 +1,7 @@
 """When a class counts as missed, and a calibration error as one; tried where they do, and where they must not."""
 
 from functools import partial
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -94,7 +95,7 @@ def test_it_says_what_the_class_was_taken_for_where_it_is_mostly_one():
 def calibration(probabilities, right, bins=15):
     rows = []
     edges = np.linspace(0, 1, bins + 1)
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         here = (probabilities > low) & (probabilities <= high)
         mean, share = (float(x[here].mean()) if here.any() else None for x in (probabilities, right))
         rows.append(ReliabilityBin(low=low, high=high, num_images=int(here.sum()), mean_probability=mean, share_right=share))
