@@ -58,7 +58,7 @@ def nothing_assessable(source: Source[AuditRecord]) -> Caveat | None:
     if not blind:
         return None
     which = joined(list(dict.fromkeys(entry.confounder for entry in blind)))
-    return Caveat(f"Whether it relies on {which} could not be assessed: that is no pass.", Gravity.EMPTY)
+    return Caveat(f"That is no pass: nothing is known about {which}.", Gravity.EMPTY)
 
 
 def may_have_seen(source: Source[AuditRecord]) -> Caveat | None:

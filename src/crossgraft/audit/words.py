@@ -51,7 +51,8 @@ def answer_in_words(record: AuditRecord) -> str:
     if read and not clauses:
         return read + _gates_in_words(record)
     said = "; ".join(clauses) if clauses else "Nothing was asked"
-    return f"{said}{_worst_number(plain)}." + (f" {read}" if read else "") + _gates_in_words(record)
+    alone = f" {plain[0].reason}" if len(plain) == 1 and not plain[0].is_assessable else ""
+    return f"{said}{_worst_number(plain)}.{alone}" + (f" {read}" if read else "") + _gates_in_words(record)
 
 
 def _worst_number(entries: Sequence[AuditEntry]) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crossgraft.metrics.record import CalibrationRecord, MetricRecord
+from crossgraft.metrics.record import CalibrationRecord, ConfusionRecord, MetricRecord
 from crossgraft.report.verdict import Caveat, Gravity
 from crossgraft.tasks import Task
 from crossgraft.words.formatting import NumberFormat, count, counted, joined
@@ -76,6 +76,31 @@ def errors_of_labels(metrics: Sequence[MetricRecord]) -> list[ClassErrors]:
         for row in metrics
         if row.metric == "sensitivity" and (name := row.class_name) is not None and row.value is not None and row.num_images
     ]
+
+
+def missed_class_caveat(
+    task: Task, confusion: ConfusionRecord | None, metrics: Sequence[MetricRecord], *, splits: Sequence[str]
+) -> Caveat | None:
+    """The class (label) that is missed, or taken for another, more often than the others.
+
+    Args:
+        task: Says whether an image has one class.
+        confusion: Of the answers; None: not known, or an image may have several labels.
+        metrics: All that were measured.
+        splits: Parts of the data that count where there is no confusion matrix.
+    """
+    if task.partitions:
+        if confusion is None:
+            return None
+        entries = errors_of_classes(confusion.class_names, confusion.counts, _of_classes(metrics, [confusion.split]))
+    else:
+        entries = errors_of_labels(_of_classes(metrics, splits))
+    return missed_in_words(missed_classes(entries), task)
+
+
+def _of_classes(metrics: Sequence[MetricRecord], splits: Sequence[str]) -> list[MetricRecord]:
+    """Those of single classes on all images of parts of the data."""
+    return [row for row in metrics if row.class_name is not None and row.split in splits and row.attribute is None]
 
 
 def missed_classes(entries: Sequence[ClassErrors]) -> list[ClassErrors]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from crossgraft.data.describe import describe_classes, describe_groups, known_split
 from crossgraft.data.page import unreadable_files
 from crossgraft.edit.page import edited_with
+from crossgraft.metrics.harms import missed_class_caveat, wrong_risks
 from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.words import doubt_in_words, guessing, metric_in_words, metric_name_in_words
 from crossgraft.options.models import CodeOptions
@@ -194,6 +195,17 @@ def nothing_known(source: Source[SelectionRecord]) -> Caveat | None:
     )
 
 
+def missed_class(source: Source[SelectionRecord]) -> Caveat | None:
+    """A class that the selected model misses, or takes for another, more often than the others."""
+    record = source.record
+    return missed_class_caveat(recorded_task(record.dataset), record.confusion, record.of_classes, splits=("test",))
+
+
+def probabilities_are_off(source: Source[SelectionRecord]) -> Caveat | None:
+    """The calibration error of the selected model is larger than chance makes it."""
+    return wrong_risks(source.record.calibration, recorded_task(source.record.dataset))
+
+
 def failed_models(source: Source[SelectionRecord]) -> Caveat | None:
     """Some were not compared."""
     failed = [row for row in source.record.candidates if row.state == "failed"]
@@ -230,6 +242,8 @@ SELECTION_CAVEATS: tuple[CaveatOf[SelectionRecord], ...] = (
     unsound_data,
     val_tells_nothing,
     may_be_guessing,
+    missed_class,
+    probabilities_are_off,
     nothing_known,
     failed_models,
     unreadable_files,

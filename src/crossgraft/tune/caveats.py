@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crossgraft.data.page import unreadable_files
 from crossgraft.edit.page import edited_caveat
-from crossgraft.metrics.harms import errors_of_classes, errors_of_labels, missed_classes, missed_in_words, wrong_risks
+from crossgraft.metrics.harms import missed_class_caveat, wrong_risks
 from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import doubt_in_words, metric_format
@@ -123,19 +123,7 @@ def unmeasured_class(source: Source[TuningRecord]) -> Caveat | None:
 def missed_class(source: Source[TuningRecord]) -> Caveat | None:
     """A class that is missed, or taken for another, more often than the others."""
     record = source.record
-    task, confusion = recorded_task(record.dataset), record.confusion
-    if task.partitions:
-        if confusion is None:
-            return None
-        entries = errors_of_classes(confusion.class_names, confusion.counts, _of_classes(record, confusion.split))
-    else:
-        entries = errors_of_labels([row for split in UNSEEN for row in _of_classes(record, split)])
-    return missed_in_words(missed_classes(entries), task)
-
-
-def _of_classes(record: TuningRecord, split: str) -> list[MetricRecord]:
-    """Metrics of single classes on all images of a part of the data."""
-    return [row for row in record.metrics if row.class_name is not None and row.split == split and row.attribute is None]
+    return missed_class_caveat(recorded_task(record.dataset), record.confusion, record.metrics, splits=UNSEEN)
 
 
 def probabilities_are_off(source: Source[TuningRecord]) -> Caveat | None:
