@@ -69,8 +69,9 @@ def _worst_number(entries: Sequence[AuditEntry]) -> str:
     ends = "no interval"
     if metric.low is not None and metric.high is not None:
         ends = f"95\N{NO-BREAK SPACE}% interval {NUMBERS(metric.low)} to {NUMBERS(metric.high)}"
-    which = "" if len(entries) == 1 else f" of {entry.model} with {entry.confounder}"
-    return f": {title} {NUMBERS(value)}{which} ({ends})"
+    if len(entries) == 1:
+        return f": {title} {NUMBERS(value)} ({ends})"
+    return f". The largest {title} is {NUMBERS(value)}, of {entry.model} with {entry.confounder} ({ends})"
 
 
 def readable_in_words(rows: Sequence[ReadableRow]) -> str:

@@ -214,6 +214,7 @@ def _check(check: CheckRecord) -> str:
 
 def _table(block: Table) -> str:
     shown = [index for index, column in enumerate(block.columns) if not column.page_only]
+    shown.sort(key=lambda index: block.columns[index].place)
     header = [block.columns[index].title for index in shown]
     right = [column.title for column in block.columns if column.numeric]
     rows = [[row[index].text for index in shown] for row in block.rows]

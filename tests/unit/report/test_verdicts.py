@@ -270,7 +270,7 @@ def test_the_page_says_that_images_had_a_part_in_the_fine_tuning():
     without_test = prediction_record(warnings=[f"9 of 40 images … {NOT_SEEN}."])
     asked, _ = verdict_of(without_test, "crossgraft predict runs/tune images --out runs/p")
     assert asked.following == "crossgraft predict runs/tune OTHER_IMAGES"
-    assert verdict_of(prediction_record(warnings=["Odd."]))[0].caveat == "Odd."
+    assert "Odd." in verdict_of(prediction_record(warnings=["Odd."]))[1]
 
 
 def test_predictions_that_nobody_measured_are_measured_next():
@@ -278,7 +278,10 @@ def test_predictions_that_nobody_measured_are_measured_next():
     verdict, _ = verdict_of(prediction_record(labelled=False), typed)
     assert "was not measured; the result of the fine-tuning carries over only to images of the same kind." in verdict.caveat
     assert verdict.following == "crossgraft predict runs/tune LABELLED_IMAGES --code net.py"
-    measured, _ = verdict_of(prediction_record(), typed)
+    record = prediction_record()
+    assert verdict_of(record, typed)[0].caveat.startswith("It took 11 of 20 images of benign for malignant")
+    right = [row.model_copy(update={"target": row.decision}) for row in record.rows]
+    measured, _ = verdict_of(record.model_copy(update={"rows": right}), typed)
     assert "like those of training" in measured.caveat
     assert measured.following == "crossgraft export runs/tune --code net.py"
 
@@ -316,8 +319,9 @@ def test_one_training_each_asks_for_more_seeds():
 def test_a_check_says_what_to_repair_or_ranks_next(examples):
     typed = "crossgraft check images --group-column patient --holdout 0.2 --out runs/check"
     unsound, _ = verdict_of(examples.data_check_record(), typed)
-    assert unsound.caveat == "Remove them."
-    assert unsound.following == "crossgraft check images --group-column patient --holdout 0.2"
+    assert unsound.answer == "Not sound. 2 pictures are in more than one split. Remove them."
+    assert unsound.caveat is None
+    assert unsound.following == "crossgraft check images --group-column patient --holdout 0.2 --verbose"
     sound, _ = verdict_of(examples.data_check_record(is_sound=True), typed)
     assert sound.caveat is None
     assert sound.following.startswith("crossgraft rank images --group-column patient --holdout 0.2 --models ")
