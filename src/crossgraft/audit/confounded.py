@@ -215,7 +215,7 @@ def _refuse_shared_groups(rows: AuditRows) -> None:
 LEAST_LETTER_PIXELS = 6.0
 """Smaller letters are a gray spot."""
 _LARGEST_LETTERS = 0.5
-"""Of the shorter side; larger ones hide what the image shows."""
+"""A share of the shorter side; larger ones hide what the image shows."""
 
 
 @dataclass(frozen=True, eq=False)

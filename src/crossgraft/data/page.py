@@ -18,7 +18,7 @@ from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count, counted, short_fingerprint
 
 FEW_LEFT_OUT = 0.01
-"""Of all images; what is left out of so few changes no number by more."""
+"""A share of all images; leaving out so few changes no share by more."""
 _MOST_IMAGE_CHARACTERS = 700_000  # of base64: a third of the two megabytes that a page may have
 
 

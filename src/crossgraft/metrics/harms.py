@@ -12,11 +12,11 @@ from crossgraft.tasks import Task
 from crossgraft.words.formatting import NumberFormat, count, counted, joined
 
 LEAST_MISSED = 2
-"""Of one mistake alone, nobody can say that it is the class."""
+"""Images of a class; one mistake alone says nothing of it."""
 MOST_FOUND = 0.5
 """A class with at most this sensitivity is missed: a finding by itself, whatever the other classes have."""
 LEVEL = 0.05
-"""Of the test whether a class is missed more often than all others, divided by the number of classes (Bonferroni)."""
+"""Level of the test whether a class is missed more often than all others, divided by the number of classes (Bonferroni)."""
 LEAST_ERROR = 0.05
 """Probabilities that are off by less on average mislead nobody."""
 STANDARD_ERRORS = 3.0
@@ -29,9 +29,9 @@ class ClassErrors(NamedTuple):
     """What became of the images of one class (label).
 
     Attributes:
-        name: Of the class.
-        images: How many were measured.
-        missed: How many of them were not recognised.
+        name: Name of the class.
+        images: Number of those that were measured.
+        missed: Number of those that were not recognised.
         taken_for: Classes that they were taken for, with counts; empty where images may have several labels.
         sensitivity: With its interval; None where it was not recorded.
         by_guessing: The share that guessing misses: of a label, what is given to as many images without it.
@@ -53,7 +53,7 @@ def errors_of_classes(
     Args:
         class_names: In the order of ``counts``.
         counts: Confusion matrix; row: true class, column: predicted one.
-        metrics: Of classes, on the same images.
+        metrics: Metrics of classes on the same images.
     """
     known = {row.class_name: row for row in metrics if row.metric == "sensitivity"}
     guess = 1 - 1 / len(class_names)
@@ -85,7 +85,7 @@ def missed_class_caveat(
 
     Args:
         task: Says whether an image has one class.
-        confusion: Of the answers; None: not known, or an image may have several labels.
+        confusion: Answers by true class; None: not known, or an image may have several labels.
         metrics: All that were measured.
         splits: Parts of the data that count where there is no confusion matrix.
     """

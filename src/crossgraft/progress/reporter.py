@@ -300,7 +300,7 @@ class Reporter:
             self._write(f"{_WARNING}{message}")
 
     def say_in_brief(self, *, unless_in: str) -> bool:
-        """Of the warnings that were held back, the first in one line, and how many more there are; whether there was any.
+        """The first warning that was held back in one line, and how many more there are; whether there was any.
 
         Args:
             unless_in: What is printed after it, and what its page says; a warning that stands there is not said twice.

@@ -23,7 +23,7 @@ _SEVERITY_WIDTH = len("not assessed") + 2
 _LEAST_BESIDE = 24
 """Columns that facts need beside their names; on fewer they stand below them."""
 MOST_LINES = 10
-"""Of a result, unless ``--verbose`` asks for all of it."""
+"""Lines of a result, unless ``--verbose`` asks for all of it."""
 _USE = "Research use, not a medical device."
 _MORE = "All tables: --verbose."
 
@@ -65,7 +65,7 @@ def in_brief(verdict: Verdict, places: Mapping[str, object], *, num_lines: int =
     Args:
         verdict: What was found.
         places: Where what was written lies, by what it is.
-        num_lines: Of the terminal, which breaks a long command.
+        num_lines: Lines of the terminal, which breaks a long command.
     """
     then = _following(verdict)
     end = [*_where(places), *wrap(f"{_USE} {_MORE}").split("\n")]
