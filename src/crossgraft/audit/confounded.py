@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from sklearn.model_selection import GroupShuffleSplit
 
+from crossgraft.audit.letters import LEAST_LETTER_PIXELS, TOO_SMALL
 from crossgraft.audit.record import AGAINST, ConfounderRecord
 from crossgraft.choice import spell
 from crossgraft.data import Dataset, k_folds
@@ -212,12 +213,6 @@ def _refuse_shared_groups(rows: AuditRows) -> None:
                 )
 
 
-LEAST_LETTER_PIXELS = 6.0
-"""Smaller letters are a gray spot."""
-_LARGEST_LETTERS = 0.5
-"""A share of the shorter side; larger ones hide what the image shows."""
-
-
 @dataclass(frozen=True, eq=False)
 class Confounded:
     """An artefact and where it is.
@@ -256,24 +251,11 @@ class Confounded:
         """Why it cannot be seen at the input of a network, in words; None where that is not known beforehand."""
         if not isinstance(self.edit, Lettering):
             return None
-        high = self.edit.size * self._side_pixels(preprocessing)
+        native = float(np.median([min(fact.height, fact.width) for fact in self.clean.facts]))
+        high = self.edit.size * min(native, preprocessing.height_pixels, preprocessing.width_pixels)
         if high >= LEAST_LETTER_PIXELS:
             return None
-        return f"Letters are {high:.1f} pixels high at the input of the network; below {LEAST_LETTER_PIXELS:g} they are a spot."
-
-    def large_enough(self, preprocessing: Preprocessing) -> str | None:
-        """The same artefact with letters that can be seen at the input of a network; None where these can, or none would fit."""
-        if self.too_small(preprocessing) is None or not isinstance(self.edit, Lettering):
-            return None
-        size = self.edit.size
-        while size * self._side_pixels(preprocessing) < LEAST_LETTER_PIXELS:
-            size *= 2
-        return spell(replace(self.edit, size=size)) if size <= _LARGEST_LETTERS else None
-
-    def _side_pixels(self, preprocessing: Preprocessing) -> float:
-        """The shorter side of an image, as far as the network keeps it."""
-        native = float(np.median([min(fact.height, fact.width) for fact in self.clean.facts]))
-        return min(native, preprocessing.height_pixels, preprocessing.width_pixels)
+        return TOO_SMALL.format(high=f"{high:.1f}")
 
 
 class Without(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crossgraft.audit.letters import large_enough
 from crossgraft.audit.page_frequency import frequency_section, frequency_text_section
 from crossgraft.audit.page_numbers import (
     differences_section,
@@ -101,7 +102,8 @@ def after_audit(source: Source[AuditRecord]) -> Following:
     """To see the artefact, or to look deeper; what does not fit into these images is not proposed again."""
     record = source.record
     unseen = [entry for entry in record.entries if entry.outcome == "undetectable"]
-    if larger := next((entry.large_enough for entry in unseen if entry.large_enough is not None), None):
+    larger = next((name for entry in unseen if (name := large_enough(entry.confounder, entry.reason)) is not None), None)
+    if larger is not None:
         return Following(
             source.typed.again(("--confounder", larger)), "to try it with letters large enough for the network to see"
         )

@@ -207,10 +207,6 @@ class AuditPoint(Record):
         return next((each for each in self.metrics if each.name == name), None)
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 class AuditEntry(Record):
     """One model, one confounder, and perhaps one mitigation."""
 
@@ -227,9 +223,6 @@ class AuditEntry(Record):
     start: str = Field(default="", description="What stands for the starting network of a trained model, or why nothing does.")
     shams: str = Field(default="", description="Which shams were asked, or why none were.")
     overlap: float | None = Field(default=None, description="Of its spectrum with the learning priority of the model.")
-    large_enough: str | None = Field(
-        default=None, exclude_if=_is_none, description="The same artefact, large enough to be seen; None: it is."
-    )
 
     @classmethod
     def impossible(cls, model: str, confounder: str, reason: str, *, mode: AuditMode, mitigation: str = "erm") -> AuditEntry:

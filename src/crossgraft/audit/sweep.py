@@ -319,7 +319,6 @@ class Sweep:
             strength=options.strength,
         )
         entry = sweep_entry(model, confounded.name, reliance, concluded, mode=options.mode, mitigation=mitigation, reach=reach)
-        entry = entry.model_copy(update={"large_enough": confounded.large_enough(backbone.preprocessing)})
         return self._kept(entry, scores, self.tested)
 
     def attribute_entry(

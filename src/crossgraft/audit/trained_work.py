@@ -167,13 +167,10 @@ def _one(
         return
     editing = Editing([edit], strength=options.strength, seed=options.seed)
     shown.append(Confounded(name, edit, editing, images, images, images.edited(editing), result.edit))
-    inputs = None if subject.model is None else subject.model.classifier.preprocessing
-    too_small = None if inputs is None else shown[-1].too_small(inputs)
+    too_small = None if subject.model is None else shown[-1].too_small(subject.model.classifier.preprocessing)
     concluded = conclude_trained(result, positive=audited.positive, too_small=too_small, strength=options.strength)
     audited.confounders.append(shown[-1].record)
-    large_enough = None if inputs is None else shown[-1].large_enough(inputs)
-    entry = trained_entry(subject.name, name, result, concluded)
-    audited.entries.append(entry.model_copy(update={"large_enough": large_enough}))
+    audited.entries.append(trained_entry(subject.name, name, result, concluded))
 
 
 def trained_entry(model: str, confounder: str, result: TrainedAudit | TrainedAttributeAudit, concluded: Concluded) -> AuditEntry:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from crossgraft.audit.letters import TOO_SMALL
 from crossgraft.audit.page import audit_heading, audited_data_section, confounders_section, outcomes_section
 from crossgraft.audit.page_numbers import differences_section, groups_section, numbers_section
 from crossgraft.audit.record import AuditMetric, GateRecord
@@ -228,6 +229,14 @@ def test_what_is_lost_in_rounding_is_said(make):
     faint = [confounder_record(rms=0.02)]
     assert verdict_of(make(confounders=faint))[0].caveat.startswith("tag changes less than 0.3 grey levels")
     assert verdict_of(make(confounders=faint, strength=0.0))[0].caveat is None
+
+
+def test_letters_that_cannot_be_seen_are_tried_larger(make):
+    spot = [audit_entry(outcome="undetectable", reason=TOO_SMALL.format(high="4.0"))]
+    assert verdict_of(make(entries=spot))[0].following.endswith("--confounder tag:size=0.125")
+    hopeless = [audit_entry(outcome="undetectable", reason=TOO_SMALL.format(high="0.1"))]
+    assert "size=" not in verdict_of(make(entries=hopeless))[0].following
+    assert "size=" not in verdict_of(make(entries=[audit_entry(outcome="passes", reason="Of 6 pixels.")]))[0].following
 
 
 def test_mitigations_are_left_out_of_what_full_mode_is_asked(make):
