@@ -120,7 +120,7 @@ def _not_measured(source: Source[PredictionRecord]) -> Caveat | None:
 
 def _unreadable(source: Source[PredictionRecord]) -> Caveat | None:
     number = source.record.num_unreadable
-    return Caveat(f"{counted(number, 'image')} could not be read and left out.", Gravity.HARM) if number else None
+    return Caveat(f"{counted(number, 'image')} could not be read and are left out.", Gravity.HARM) if number else None
 
 
 def _looked_at_before(source: Source[PredictionRecord]) -> Caveat | None:
