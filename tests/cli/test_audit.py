@@ -66,7 +66,7 @@ def told_by(folder):
 def test_a_network_that_sees_the_letter_relies_on_it(study, audit):
     done = audit(*QUICK, *TAG, "--out", "out")
     assert done.code == 0, done.err
-    assert "tiny relies on tag:size=0.5,xy=[0.1,0.1]." in " ".join(done.out.split())
+    assert "tiny relies on tag:size=0.5,xy=[0.1,0.1]: SRI " in " ".join(done.out.split())
     record = record_of(study / "out")
     (entry,) = record.entries
     assert (record.positive, record.mode, entry.mode, entry.outcome) == ("ill", "quick", "quick", "relies")

@@ -36,7 +36,7 @@ def test_what_a_stream_can_not_show_does_not_stop_the_command(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     out, err = narrow_streams(encoding)
     with pytest.raises(SystemExit) as ended:
-        run(["check", "scans 🫁 胸部", "--workers", "1"])
+        run(["check", "scans 🫁 胸部", "--workers", "1", "--verbose"])
     assert ended.value.code == 0, shown(err)
     assert "scans ? ??" in shown(out)
     assert ("gutartig ä" if encoding == "cp1252" else "gutartig ?") in shown(out)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from crossgraft.cli.main import main
+from crossgraft.options.command import COMMANDS
 from support.tiny import make_workspace
 
 
@@ -34,11 +35,14 @@ def workspace(tmp_path, monkeypatch):
 
 @pytest.fixture
 def crossgraft(capsys):
-    """Run a command in this process: `crossgraft("rank", "images")`."""
+    """Run a command in this process: `crossgraft("rank", "images")`; with everything that it can print, or `in_brief`."""
 
-    def run(*arguments) -> Outcome:
+    def run(*arguments, in_brief=False) -> Outcome:
         capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
+        words = [str(argument) for argument in arguments]
+        if not in_brief and words and (command := COMMANDS.find(words[0])) is not None and "verbose" in command.flags:
+            words.insert(1, "--verbose")
+        code = main(words)
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 

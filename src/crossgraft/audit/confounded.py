@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from sklearn.model_selection import GroupShuffleSplit
 
+from crossgraft.audit.letters import LEAST_LETTER_PIXELS, TOO_SMALL
 from crossgraft.audit.record import AGAINST, ConfounderRecord
 from crossgraft.choice import spell
 from crossgraft.data import Dataset, k_folds
@@ -212,10 +213,6 @@ def _refuse_shared_groups(rows: AuditRows) -> None:
                 )
 
 
-LEAST_LETTER_PIXELS = 6.0
-"""Smaller letters are a gray spot."""
-
-
 @dataclass(frozen=True, eq=False)
 class Confounded:
     """An artefact and where it is.
@@ -258,7 +255,7 @@ class Confounded:
         high = self.edit.size * min(native, preprocessing.height_pixels, preprocessing.width_pixels)
         if high >= LEAST_LETTER_PIXELS:
             return None
-        return f"Letters are {high:.1f} pixels high at the input of the network; below {LEAST_LETTER_PIXELS:g} they are a spot."
+        return TOO_SMALL.format(high=f"{high:.1f}")
 
 
 class Without(NamedTuple):

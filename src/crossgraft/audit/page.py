@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crossgraft.audit.letters import large_enough
 from crossgraft.audit.page_frequency import frequency_section, frequency_text_section
 from crossgraft.audit.page_numbers import (
     differences_section,
@@ -22,7 +23,7 @@ from crossgraft.audit.page_numbers import (
 from crossgraft.audit.plots import OodCurve, RelianceCurve, ood_figure, reliance_figure
 from crossgraft.audit.record import AGAINST, REMARK, AuditEntry, AuditMetric, AuditPoint, AuditRecord
 from crossgraft.audit.words import OUTCOMES, answer_in_words, headline
-from crossgraft.data.page import data_facts, data_gallery
+from crossgraft.data.page import data_facts, data_gallery, unreadable_files
 from crossgraft.edit.words import LEAST_RMS, little_changed
 from crossgraft.metrics.page import reasons_of_no_interval
 from crossgraft.metrics.words import looks_in_words
@@ -37,12 +38,14 @@ from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
+    Gravity,
     caveats_of,
     in_one_line,
     provenance_section,
     references_section,
     unsound_data,
     verdict_blocks,
+    warned_of_data,
 )
 from crossgraft.words.formatting import NumberFormat, counted, joined, percent, small_percent
 
@@ -56,20 +59,20 @@ def nothing_assessable(source: Source[AuditRecord]) -> Caveat | None:
     if not blind:
         return None
     which = joined(list(dict.fromkeys(entry.confounder for entry in blind)))
-    return Caveat(f"{counted(len(blind), 'combination')} could not be assessed ({which}): that is no pass.")
+    return Caveat(f"That is no pass: nothing is known about {which}.", Gravity.EMPTY)
 
 
 def may_have_seen(source: Source[AuditRecord]) -> Caveat | None:
     """Images of a trained model, of which nobody knows whether it learned from them."""
     if source.record.mode != "trained" or not any(note.startswith(_ALL) for note in source.record.notes):
         return None
-    return Caveat("The model may have learned from these images. Give images that it has not seen.")
+    return Caveat("The model may have learned from these images. Give images that it has not seen.", Gravity.WRONG)
 
 
 def looked_before(source: Source[AuditRecord]) -> Caveat | None:
     """A choice among models by these images."""
     text = looks_in_words(source.record.looks, "auc")
-    return None if text is None else Caveat(text)
+    return None if text is None else Caveat(text, Gravity.FLATTERED)
 
 
 def lost_in_rounding(source: Source[AuditRecord]) -> Caveat | None:
@@ -77,7 +80,7 @@ def lost_in_rounding(source: Source[AuditRecord]) -> Caveat | None:
     record = source.record
     lost = [row.confounder for row in record.confounders if row.rms is not None and row.rms < LEAST_RMS]
     text = little_changed(lost) if record.strength else None
-    return None if text is None else Caveat(text)
+    return None if text is None else Caveat(text, Gravity.EMPTY)
 
 
 def may_be_clinical(source: Source[AuditRecord]) -> Caveat | None:
@@ -85,19 +88,25 @@ def may_be_clinical(source: Source[AuditRecord]) -> Caveat | None:
     named = [row.confounder for row in source.record.confounders if row.scope == "attribute"]
     if not any(entry.outcome == "relies" and entry.confounder in named for entry in source.record.entries):
         return None
-    return Caveat(REMARK)
+    return Caveat(REMARK, Gravity.HARM)
 
 
 def without_groups(source: Source[AuditRecord]) -> Caveat | None:
     """Images of one patient count as independent."""
     if source.record.dataset.num_groups is not None:
         return None
-    return Caveat("Without a column of patients, intervals take images as independent: --group-column.")
+    return Caveat("Without a column of patients, intervals take images as independent: --group-column.", Gravity.UNCHECKED)
 
 
 def after_audit(source: Source[AuditRecord]) -> Following:
     """To see the artefact, or to look deeper; what does not fit into these images is not proposed again."""
     record = source.record
+    unseen = [entry for entry in record.entries if entry.outcome == "undetectable"]
+    larger = next((name for entry in unseen if (name := large_enough(entry.confounder, entry.reason)) is not None), None)
+    if larger is not None:
+        return Following(
+            source.typed.again(("--confounder", larger)), "to try it with letters large enough for the network to see"
+        )
     if record.mode == "quick" and any(entry.outcome in ("undetectable", "undecided") for entry in record.entries):
         line = source.typed.again(("--mode", "full"), without=_QUICK_ALONE)
         return Following(line, "to train the networks, which may see more than frozen features")
@@ -120,6 +129,8 @@ def after_audit(source: Source[AuditRecord]) -> Following:
 
 AUDIT_CAVEATS: tuple[CaveatOf[AuditRecord], ...] = (
     unsound_data,
+    unreadable_files,
+    warned_of_data,
     may_have_seen,
     nothing_assessable,
     lost_in_rounding,

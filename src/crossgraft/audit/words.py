@@ -50,7 +50,28 @@ def answer_in_words(record: AuditRecord) -> str:
     read = readable_in_words(record.readable)
     if read and not clauses:
         return read + _gates_in_words(record)
-    return ("; ".join(clauses) if clauses else "Nothing was asked") + "." + (f" {read}" if read else "") + _gates_in_words(record)
+    said = "; ".join(clauses) if clauses else "Nothing was asked"
+    alone = f" {plain[0].reason}" if len(plain) == 1 and not plain[0].is_assessable else ""
+    return f"{said}{_worst_number(plain)}.{alone}" + (f" {read}" if read else "") + _gates_in_words(record)
+
+
+def _worst_number(entries: Sequence[AuditEntry]) -> str:
+    """The largest number of those with the worst outcome, with its interval; empty where none could be assessed."""
+    assessable = [entry for entry in entries if entry.is_assessable]
+    worst = min((list(OUTCOMES).index(entry.outcome) for entry in assessable), default=None)
+    of_it = [entry for entry in assessable if list(OUTCOMES).index(entry.outcome) == worst]
+    known = [(metric, entry) for entry in of_it if (metric := entry.metric(headline(entry)[1])) is not None]
+    values = [(metric.value, metric, entry) for metric, entry in known if metric.value is not None]
+    if not values:
+        return ""
+    value, metric, entry = max(values, key=lambda each: each[0])
+    title, _ = headline(entry)
+    ends = "no interval"
+    if metric.low is not None and metric.high is not None:
+        ends = f"95\N{NO-BREAK SPACE}% interval {NUMBERS(metric.low)} to {NUMBERS(metric.high)}"
+    if len(entries) == 1:
+        return f": {title} {NUMBERS(value)} ({ends})"
+    return f". The largest {title} is {NUMBERS(value)}, of {entry.model} with {entry.confounder} ({ends})"
 
 
 def readable_in_words(rows: Sequence[ReadableRow]) -> str:

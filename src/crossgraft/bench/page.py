@@ -15,6 +15,7 @@ from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
+    Gravity,
     caveats_of,
     checks_section,
     found_by_checks,
@@ -86,7 +87,7 @@ def few_pairs(source: Source[StudyRecord]) -> Caveat | None:
     reasons = {each.reason for each in source.record.differences if each.reason is not None}
     if not reasons:
         return None
-    return Caveat(f"Not every difference has an interval: {min(reasons)}.")
+    return Caveat(f"Not every difference has an interval: {min(reasons)}.", Gravity.LIMITED)
 
 
 def many_comparisons(source: Source[StudyRecord]) -> Caveat | None:
@@ -94,7 +95,7 @@ def many_comparisons(source: Source[StudyRecord]) -> Caveat | None:
     num_levels = len(source.record.differences)
     if num_levels < 3:
         return None
-    return Caveat(f"Each interval is 95 % by itself; of {num_levels}, some may miss 0 by chance.")
+    return Caveat(f"Each interval is 95 % by itself; of {num_levels}, some may miss 0 by chance.", Gravity.LIMITED)
 
 
 STUDY_CAVEATS: tuple[CaveatOf[StudyRecord], ...] = (not_finished, few_pairs, many_comparisons)
@@ -212,6 +213,7 @@ REPORT = Kind(
         provenance_section,
         references_section,
     ),
+    tables_answer=True,
     terminal=(cells_at_a_terminal, differences_section, failures_section, study_verdict_section),
 )
 """What ``crossgraft bench`` writes."""

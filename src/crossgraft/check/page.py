@@ -11,6 +11,7 @@ from crossgraft.data.page import split_in_words
 from crossgraft.data.plots import class_balance_figure, split_counts_figure
 from crossgraft.models.on_this_machine import with_models_here
 from crossgraft.options.command import DATA
+from crossgraft.records.base import Severity
 from crossgraft.report.blocks import (
     Block,
     Checks,
@@ -42,14 +43,31 @@ from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, count, counted, short_fingerprint
 
 
+def checked_in_words(record: DataCheckRecord) -> str:
+    """What is unsound and what to do about it, or that nothing is, in how many images; what else was found, by name."""
+    unsound = _of_severity(record, "unsound")
+    warnings = [finding.title.lower() for finding in _of_severity(record, "warning")]
+    if unsound:
+        also = f" Also unsound: {'; '.join(finding.title.lower() for finding in unsound[1:])}." if unsound[1:] else ""
+        return f"Not sound. {unsound[0].text} {unsound[0].advice}".rstrip() + also
+    data = record.dataset
+    images = f"{counted(data.num_images, 'image')} of {describe_classes(data)}"
+    named = f", but {counted(len(warnings), 'warning')}: {'; '.join(dict.fromkeys(warnings))}" if warnings else ""
+    return f"Nothing unsound was found in {images}{named}."
+
+
+def _of_severity(record: DataCheckRecord, severity: Severity) -> list[FindingRecord]:
+    return [finding for finding in record.findings if finding.severity == severity]
+
+
 def worst_finding(source: Source[DataCheckRecord]) -> Caveat | None:
-    """What to do about the first unsound finding, or the first warning in its own words: the answer names it alone."""
-    findings = [finding for finding in source.record.findings if finding.severity in ("unsound", "warning")]
-    if not findings:
-        return None
-    worst = findings[0]
-    sentence = (worst.advice or worst.title) if worst.severity == "unsound" else f"{worst.title}: {worst.text} {worst.advice}"
-    return Caveat(sentence.rstrip())
+    """What was found beside the first unsound finding, which is the answer."""
+    findings = [*_of_severity(source.record, "unsound")[1:], *_of_severity(source.record, "warning")]
+    return of_check(_with_advice(findings[0])) if findings else None
+
+
+def _with_advice(finding: FindingRecord) -> FindingRecord:
+    return finding.model_copy(update={"text": f"{finding.text} {finding.advice}".rstrip()})
 
 
 def left_open(source: Source[DataCheckRecord]) -> Caveat | None:
@@ -65,8 +83,8 @@ def after_check(source: Source[DataCheckRecord]) -> Following:
     """To rank models where nothing is unsound, else to check again."""
     typed = source.typed
     if not source.record.is_sound:
-        again = typed.again() if typed.verb == "check" else typed.then("check", DATA)
-        return Following(again, "when that is repaired")
+        again = typed.again(("--verbose", None)) if typed.verb == "check" else typed.then("check", DATA)
+        return Following(again, "to see which images these are, and again when that is repaired")
     line = typed.then("rank", typed.data)
     return with_models_here(line, "for these images")
 
@@ -82,7 +100,7 @@ def data_check_heading(source: Source[DataCheckRecord]) -> Heading:
     summary = f"{counted(data.num_images, 'image')}, {data.rows_used} · {describe_classes(data)} · "
     groups = "patient leakage not assessed (no group column)" if data.group_column is None else describe_groups(data)
     return Heading(
-        title=data.name, summary=summary + groups, advice=in_one_line(record.verdict, caveats_of(source, CHECK_CAVEATS))
+        title=data.name, summary=summary + groups, advice=in_one_line(checked_in_words(record), caveats_of(source, CHECK_CAVEATS))
     )
 
 
@@ -94,7 +112,7 @@ def data_check_verdict_section(source: Source[DataCheckRecord]) -> Section:
         if not record.is_sound
         else "Warnings and notices are advice; they do not change the exit code."
     )
-    blocks = verdict_blocks(record.verdict, caveats_of(source, CHECK_CAVEATS), after_check(source))
+    blocks = verdict_blocks(checked_in_words(record), caveats_of(source, CHECK_CAVEATS), after_check(source))
     return Section(name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Paragraph(meaning), _counts(source)])
 
 
@@ -105,7 +123,7 @@ def findings_section(source: Source[DataCheckRecord]) -> Section:
         blocks: list[Block] = [Paragraph("Nothing that needs attention was found.")]
     else:
         blocks = [
-            Checks([finding.model_copy(update={"text": f"{finding.text} {finding.advice}"}) for finding in findings]),
+            Checks(list(map(_with_advice, findings))),
             *_tables(source.record, [finding for finding in findings if finding.images]),
         ]
     return Section(name="findings", title="What needs attention", part="evidence", blocks=blocks)

@@ -164,7 +164,12 @@ class Call(Typed):
         """Progress on stderr; it knows when the command began."""
         from crossgraft.progress import Reporter
 
-        return Reporter(quiet=self.typed.get("quiet", False))
+        return Reporter(quiet=self.typed.get("quiet", False), is_brief=self.is_brief)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether the result is printed in few lines, and progress leaves none on a terminal."""
+        return not self.typed.get("verbose", False) and not self.typed.get("json", False)
 
     def asked(self, kind: type[Options]) -> dict[str, Any]:
         """What ``--config`` and flags say of the options of a verb, not validated yet.
@@ -233,23 +238,33 @@ class Call(Typed):
             function = partial(getattr(importlib.import_module(module), name), *call.inputs, reporter=self.reporter)
         if is_new:  # what is imported stays; otherwise each look for cycles would go through all of it
             gc.freeze()
-        with typed_command() as lines:
-            if issubclass(call.kind, Output):
-                about = call.about or "".join(map(str, call.inputs[-1:]))
-                result = in_own_directory(call.named, about, values, function, once=call.once)
-            else:
-                result = function(**values)
-        self._show(result, lines)
+        try:
+            with typed_command() as lines:
+                if issubclass(call.kind, Output):
+                    about = call.about or "".join(map(str, call.inputs[-1:]))
+                    result = in_own_directory(call.named, about, values, function, once=call.once)
+                else:
+                    result = function(**values)
+            self._show(result, lines)
+        finally:
+            self.reporter.say_what_was_held()
         return result.exit_code
 
     def _show(self, result: Result[Record], lines: Sequence[str]) -> None:
         """Print one JSON document, or text; what to type next has the paths that were typed, so that it can be copied."""
         if self.typed.get("json", False):
             print_json(result.to_json())
-        else:
-            from crossgraft.report.terminal import result_as_text
+            return
+        from crossgraft.report.terminal import MOST_LINES, result_as_text
 
-            show(result_as_text(replace(result, command_line=lines[-1]) if lines and result.command_line else result))
+        shown = replace(result, command_line=lines[-1]) if lines and result.command_line else result
+        if not self.is_brief:
+            show(result_as_text(shown))
+            return
+        text = result_as_text(shown, in_lines=MOST_LINES)
+        if self.reporter.say_in_brief(unless_in=f"{text}\n{result_as_text(shown)}"):
+            text = result_as_text(shown, in_lines=MOST_LINES - 1)
+        show(text)
 
 
 def in_own_directory(command: str, data: str, values: Mapping[str, Any], work: Callable[..., T], *, once: str | None = None) -> T:

@@ -14,7 +14,7 @@ from crossgraft.compare.page_layers import (
 )
 from crossgraft.compare.record import ComparedModel, ModelComparisonRecord, ModelPair
 from crossgraft.compare.words import DISTANCES, MEASURES, NUMBERS, answer_in_words, pair_in_words
-from crossgraft.data.page import data_facts
+from crossgraft.data.page import data_facts, unreadable_files
 from crossgraft.metrics.words import looks_in_words
 from crossgraft.options.command import DATA, RUN, Flag, TypedCommand
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Heading, Items, Paragraph, Section
@@ -27,12 +27,14 @@ from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
+    Gravity,
     caveats_of,
     in_one_line,
     provenance_section,
     references_section,
     unsound_data,
     verdict_blocks,
+    warned_of_data,
 )
 from crossgraft.words.formatting import count, counted, magnitude
 
@@ -42,7 +44,7 @@ _FEW_IMAGES = 50
 def may_have_learned(source: Source[ModelComparisonRecord]) -> Caveat | None:
     """Images of which nobody knows whether a fine-tuned model learned from them."""
     notes = [note for note in source.record.notes if note.startswith("A fine-tuned model may have learned")]
-    return Caveat(notes[0]) if notes else None
+    return Caveat(notes[0], Gravity.WRONG) if notes else None
 
 
 def prepared_otherwise(source: Source[ModelComparisonRecord]) -> Caveat | None:
@@ -53,7 +55,8 @@ def prepared_otherwise(source: Source[ModelComparisonRecord]) -> Caveat | None:
         if pair.is_a_change and first.images_become != second.images_become:
             return Caveat(
                 f"{first.label} and {second.label} take images in two ways ({first.images_become}; {second.images_become}), so "
-                "not all that differs is what fine-tuning changed."
+                "not all that differs is what fine-tuning changed.",
+                Gravity.WRONG,
             )
     return None
 
@@ -63,7 +66,9 @@ def no_more_than_untrained(source: Source[ModelComparisonRecord]) -> Caveat | No
     cka = source.record.pairs[0].measured("cka_debiased")
     if cka is None or cka.value is None or cka.untrained is None or cka.untrained < cka.value:
         return None
-    return Caveat("Two untrained networks of these architectures are at least as alike, so the value says little by itself.")
+    return Caveat(
+        "Two untrained networks of these architectures are at least as alike, so the value says little by itself.", Gravity.EMPTY
+    )
 
 
 def by_linear_probes(source: Source[ModelComparisonRecord]) -> Caveat | None:
@@ -71,13 +76,13 @@ def by_linear_probes(source: Source[ModelComparisonRecord]) -> Caveat | None:
     mistakes = source.record.pairs[0].mistakes
     if mistakes is None or not mistakes.by_probe:
         return None
-    return Caveat("Mistakes are those of linear probes where a model has no head for these classes.")
+    return Caveat("Mistakes are those of linear probes where a model has no head for these classes.", Gravity.LIMITED)
 
 
 def looked_before(source: Source[ModelComparisonRecord]) -> Caveat | None:
     """A choice among models by these images."""
     text = looks_in_words(source.record.looks, "accuracy")
-    return None if text is None else Caveat(text)
+    return None if text is None else Caveat(text, Gravity.FLATTERED)
 
 
 def probed_before(source: Source[ModelComparisonRecord]) -> Caveat | None:
@@ -86,7 +91,7 @@ def probed_before(source: Source[ModelComparisonRecord]) -> Caveat | None:
     text = looks_in_words(source.record.probe_looks, "accuracy")
     if text is None or geometry is None or geometry.forgetting is None:
         return None
-    return Caveat(f"Linear probes on {geometry.forgetting.data}: {text[0].lower()}{text[1:]}")
+    return Caveat(f"Linear probes on {geometry.forgetting.data}: {text[0].lower()}{text[1:]}", Gravity.FLATTERED)
 
 
 def few_images(source: Source[ModelComparisonRecord]) -> Caveat | None:
@@ -94,7 +99,7 @@ def few_images(source: Source[ModelComparisonRecord]) -> Caveat | None:
     num_images = source.record.num_images
     if num_images >= _FEW_IMAGES:
         return None
-    return Caveat(f"{count(num_images)} images are few: similarity of so few is noisy, and CCA tends to 1.")
+    return Caveat(f"{count(num_images)} images are few: similarity of so few is noisy, and CCA tends to 1.", Gravity.LIMITED)
 
 
 def without_patients(source: Source[ModelComparisonRecord]) -> Caveat | None:
@@ -102,7 +107,7 @@ def without_patients(source: Source[ModelComparisonRecord]) -> Caveat | None:
     data = source.record.dataset
     if data is None or data.num_groups is not None or source.record.pairs[0].mistakes is None:
         return None
-    return Caveat("Without a column of patients, intervals take images as independent: --group-column.")
+    return Caveat("Without a column of patients, intervals take images as independent: --group-column.", Gravity.UNCHECKED)
 
 
 def after_comparison(source: Source[ModelComparisonRecord]) -> Following | None:
@@ -145,6 +150,8 @@ def _named_in(models: Sequence[ComparedModel]) -> list[Flag]:
 
 MODEL_COMPARISON_CAVEATS: tuple[CaveatOf[ModelComparisonRecord], ...] = (
     unsound_data,
+    unreadable_files,
+    warned_of_data,
     may_have_learned,
     prepared_otherwise,
     no_more_than_untrained,

@@ -215,7 +215,8 @@ def answer_in_words(record: ModelComparisonRecord) -> str:
     pair = record.pairs[0]
     forgotten = None if record.geometry is None else record.geometry.forgetting
     probed = "" if forgotten is None else forgetting_in_words(forgotten)
-    return " ".join(each for each in (_features(pair), _layer(pair), _mistakes(pair), probed) if each)
+    parts = (_features(pair), _layer(pair), _mistakes(pair)) if pair.is_a_change else (_mistakes(pair), _features(pair))
+    return " ".join(each for each in (*parts, probed) if each)
 
 
 def _features(pair: ModelPair) -> str:
@@ -242,11 +243,16 @@ def _mistakes(pair: ModelPair) -> str:
     mistakes = pair.mistakes
     if mistakes is None:
         return ""
-    kappa = "" if mistakes.kappa is None else f", κ {NUMBERS(mistakes.kappa)}"
-    beside = f"{NUMBERS(mistakes.independent)} if independent{kappa}"
-    sentence = f"{NUMBERS(mistakes.value)} of images are right in both or wrong in both ({beside})"
+    ends = "no interval"
+    if mistakes.low is not None and mistakes.high is not None:
+        ends = f"95\N{NO-BREAK SPACE}% interval {NUMBERS(mistakes.low)} to {NUMBERS(mistakes.high)}"
+    than = "as often as"
     if mistakes.value > mistakes.independent_high:
-        return f"The two fail on the same images more often than independent models would: {sentence}."
-    if mistakes.value < mistakes.independent_low:
-        return f"The two fail on the same images less often than independent models would: {sentence}."
-    return f"Shared mistakes are no more than independent models would have: {sentence}."
+        than = "more often than"
+    elif mistakes.value < mistakes.independent_low:
+        than = "less often than"
+    return (
+        f"{pair.first} is right on {NUMBERS(mistakes.accuracy)} of {counted(mistakes.num_images, 'image')}, {pair.second} on "
+        f"{NUMBERS(mistakes.other_accuracy)}. Both are right or both wrong on {NUMBERS(mistakes.value)} ({ends}), {than} with "
+        f"mistakes that have nothing to do with each other ({NUMBERS(mistakes.independent)})."
+    )

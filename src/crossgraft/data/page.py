@@ -13,9 +13,12 @@ from crossgraft.data.record import DatasetRecord
 from crossgraft.records.base import Thumbnail
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Items, Paragraph, Section
 from crossgraft.report.source import Source
+from crossgraft.report.verdict import Caveat, Gravity
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count, counted, short_fingerprint
 
+FEW_LEFT_OUT = 0.01
+"""A share of all images; leaving out so few changes no share by more."""
 _MOST_IMAGE_CHARACTERS = 700_000  # of base64: a third of the two megabytes that a page may have
 
 
@@ -48,6 +51,17 @@ def data_gallery(thumbnails: Sequence[Thumbnail]) -> list[Block]:
     left_out = len(examples) - sum(map(len, shown.values()))
     note = f"{counted(left_out, 'image')} more are not shown, to keep the page below 2 MB."
     return [Gallery(dict(shown)), *([Paragraph(note, tone="quiet")] if left_out else [])]
+
+
+def unreadable_files(source: Source[Any]) -> Caveat | None:
+    """Files that are in no number; a few of many take little from it."""
+    data: DatasetRecord | None = source.record.dataset
+    number = 0 if data is None else data.num_skipped_unreadable
+    if data is None or not number:
+        return None
+    total = data.num_images + number
+    gravity = Gravity.HARM if number > FEW_LEFT_OUT * total else Gravity.LIMITED
+    return Caveat(f"{count(number)} of {counted(total, 'image')} could not be read and are left out.", gravity)
 
 
 def data_facts(dataset: DatasetRecord) -> list[tuple[str, str]]:

@@ -368,6 +368,7 @@ TOY = Kind(
         limits_section,
         *(of_its_ranking(builder) for builder in BELOW_THE_VERDICT),
     ),
+    tables_answer=True,
     terminal=(
         split_section,
         of_its_ranking(rankings_section),

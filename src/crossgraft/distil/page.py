@@ -19,6 +19,7 @@ from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
+    Gravity,
     caveats_of,
     in_one_line,
     provenance_section,
@@ -181,7 +182,8 @@ def below_teachers(source: Source[DistillationRecord]) -> Caveat | None:
         return None
     return Caveat(
         f"On {joined(names)} the teacher lies above the interval of the student: for those images the teacher is the better "
-        "network. Whether more steps (--steps) close the gap was not tried."
+        "network. Whether more steps (--steps) close the gap was not tried.",
+        Gravity.HARM,
     )
 
 
@@ -193,7 +195,8 @@ def left_out(source: Source[DistillationRecord]) -> Caveat | None:
     which = joined([f"{counted(domain.num_left_out, 'test image')} of {domain.name}" for domain in domains])
     return Caveat(
         f"{which} are training images of another run, or of a patient there, and were left out. Use the same --split for runs on "
-        "the same data."
+        "the same data.",
+        Gravity.HARM,
     )
 
 
@@ -201,14 +204,15 @@ def looked_at_some_before(source: Source[DistillationRecord]) -> Caveat | None:
     """The same test images were looked at by other commands."""
     looks = [(domain.name, looks_in_words(domain.looks, domain.primary_metric)) for domain in source.record.domains]
     sentences = [f"{name}: {text}" for name, text in looks if text is not None]
-    return Caveat(" ".join(sentences)) if sentences else None
+    return Caveat(" ".join(sentences), Gravity.FLATTERED) if sentences else None
 
 
 def only_known_domains(_: Source[DistillationRecord]) -> Caveat:
     """Nothing here is about a new task."""
     return Caveat(
         "These are the images of the teachers. Whether the student helps with another task is measured on that task: compare "
-        "it with its teachers there (crossgraft fewshot)."
+        "it with its teachers there (crossgraft fewshot).",
+        Gravity.LIMITED,
     )
 
 

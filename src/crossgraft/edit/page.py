@@ -38,6 +38,7 @@ from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
+    Gravity,
     caveats_of,
     in_one_line,
     provenance_section,
@@ -93,7 +94,7 @@ def edited_with(edits: EditedImagesRecord | None) -> list[str]:
 
 def edited_caveat(edits: EditedImagesRecord | None) -> Caveat | None:
     """The numbers are about edited images, and nothing edits those that are predicted."""
-    return None if edits is None else Caveat(edits_and_advice(edits))
+    return None if edits is None else Caveat(edits_and_advice(edits), Gravity.LIMITED)
 
 
 _MOST_CHARACTERS = 1_800_000
@@ -254,7 +255,7 @@ def impossible_edits(source: Source[ContactSheetsRecord]) -> Caveat | None:
         return None
     what = "No edit" if len(names) == len(source.record.sheets) else f"{joined(names)} cannot"
     can = " can" if what == "No edit" else ""
-    return Caveat(f"{what}{can} be put into all of these images; the reasons stand below the table.")
+    return Caveat(f"{what}{can} be put into all of these images; the reasons stand below the table.", Gravity.HARM)
 
 
 def faint_in_these(source: Source[ContactSheetsRecord]) -> Caveat | None:
@@ -265,13 +266,16 @@ def faint_in_these(source: Source[ContactSheetsRecord]) -> Caveat | None:
     verb = "changes" if len(names) == 1 else "change"
     return Caveat(
         f"At default options {joined(names)} {verb} less than rounding to 8 bits (0.3 grey levels). Stronger options make it "
-        "visible."
+        "visible.",
+        Gravity.LIMITED,
     )
 
 
 def few_images(source: Source[ContactSheetsRecord]) -> Caveat:
     """Other images may differ."""
-    return Caveat(f"{counted(len(source.record.images), 'image')} say little about the others. Draw others with --seed.")
+    return Caveat(
+        f"{counted(len(source.record.images), 'image')} say little about the others. Draw others with --seed.", Gravity.LIMITED
+    )
 
 
 SHEET_CAVEATS: tuple[CaveatOf[ContactSheetsRecord], ...] = (impossible_edits, faint_in_these, few_images)
@@ -294,6 +298,7 @@ CONTACT_SHEETS = Kind(
     ContactSheetsRecord,
     sheets_heading,
     (sheets_verdict_section, tree_section, *_PLACES, sheet_data_section, provenance_section, references_section),
+    tables_answer=True,
     terminal=(tree_section, sheets_verdict_section),
 )
 
@@ -353,26 +358,28 @@ def nothing_edited(source: Source[EditRecord]) -> Caveat | None:
     record = source.record
     if record.num_edited:
         return None
-    return Caveat("No image was edited: the share of these images is below half an image. Raise --share.")
+    return Caveat("No image was edited: the share of these images is below half an image. Raise --share.", Gravity.WRONG)
 
 
 def cannot_be_seen(source: Source[EditRecord]) -> Caveat | None:
     """Rounding hides it."""
     lost = lost_in_rounding(source.record.edits)
-    return None if lost is None else Caveat(lost)
+    return None if lost is None else Caveat(lost, Gravity.EMPTY)
 
 
 def can_be_seen(source: Source[EditRecord]) -> Caveat | None:
     """A person would notice."""
     names = [row.edit for row in source.record.edits if row.num_images and row.psnr < VISIBLE_DECIBELS]
-    return Caveat(f"A person sees {joined(names)} (PSNR below 40 dB).") if names else None
+    return Caveat(f"A person sees {joined(names)} (PSNR below 40 dB).", Gravity.LIMITED) if names else None
 
 
 def patients_are_numbers(source: Source[EditRecord]) -> Caveat | None:
     """What was not passed on."""
     if source.record.dataset.num_groups is None:
         return None
-    return Caveat("Groups are numbers in the table that was written; other columns are as they were, whatever they say.")
+    return Caveat(
+        "Groups are numbers in the table that was written; other columns are as they were, whatever they say.", Gravity.LIMITED
+    )
 
 
 EDIT_CAVEATS: tuple[CaveatOf[EditRecord], ...] = (nothing_edited, cannot_be_seen, can_be_seen, patients_are_numbers)

@@ -7,7 +7,7 @@ from crossgraft.report.blocks import Block, Facts, Heading, Items, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, words
-from crossgraft.report.verdict import Caveat, Following, verdict_blocks
+from crossgraft.report.verdict import Caveat, Following, Gravity, verdict_blocks
 from crossgraft.words.formatting import joined, size
 
 
@@ -41,7 +41,8 @@ def agreement_section(source: Source[ExportRecord]) -> Section:
 
 
 _LOGITS_ONLY = Caveat(
-    "It gives logits. Probabilities need the temperature, and decisions the thresholds, that are in description.json."
+    "It gives logits. Probabilities need the temperature, and decisions the thresholds, that are in description.json.",
+    Gravity.LIMITED,
 )
 
 
@@ -58,4 +59,10 @@ def _agreement(record: ExportRecord) -> str:
     )
 
 
-REPORT = Kind(ExportRecord, export_heading, (agreement_section, files_section), terminal=(files_section, agreement_section))
+REPORT = Kind(
+    ExportRecord,
+    export_heading,
+    (agreement_section, files_section),
+    tables_answer=True,
+    terminal=(files_section, agreement_section),
+)

@@ -15,6 +15,7 @@ from crossgraft.report.tables import Cell, Column, columns_of, counts, number, t
 from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
+    Gravity,
     caveats_of,
     in_one_line,
     provenance_section,
@@ -110,14 +111,16 @@ def few_sets(source: Source[AveragesRecord]) -> Caveat | None:
     count = len(source.record.sets)
     if count >= _FEW_SETS:
         return None
-    return Caveat(f"{counted(count, 'data set')} are few: the published averages are over 13.")
+    return Caveat(f"{counted(count, 'data set')} are few: the published averages are over 13.", Gravity.LIMITED)
 
 
 def nothing_is_seen(source: Source[AveragesRecord]) -> Caveat | None:
     """No data set is marked."""
     if any(each.seen for each in source.record.sets):
         return None
-    return Caveat("No data set is marked as seen. If the backbone was trained on one, run that one again with --seen.")
+    return Caveat(
+        "No data set is marked as seen. If the backbone was trained on one, run that one again with --seen.", Gravity.UNCHECKED
+    )
 
 
 AVERAGES_CAVEATS: tuple[CaveatOf[AveragesRecord], ...] = (few_sets, nothing_is_seen)
@@ -126,5 +129,6 @@ AVERAGES = Kind(
     AveragesRecord,
     averages_heading,
     (averages_verdict_section, averages_section, sets_section, provenance_section, references_section),
+    tables_answer=True,
     terminal=(sets_section, averages_section, averages_verdict_section),
 )

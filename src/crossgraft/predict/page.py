@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crossgraft.metrics.harms import errors_of_classes, errors_of_labels, missed_classes, missed_in_words
 from crossgraft.metrics.page import metrics_by_class, metrics_table
 from crossgraft.metrics.words import NOT_SEEN, guessing, looks_in_words, metric_in_words, overall
 from crossgraft.models.published_names import licence_in_words
@@ -19,6 +20,7 @@ from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
+    Gravity,
     caveats_of,
     in_one_line,
     provenance_section,
@@ -50,27 +52,29 @@ _LABELLED = "LABELLED_IMAGES"
 
 
 def worth_in_words(record: PredictionRecord) -> str:
-    """The best evidence of how far to trust the answers."""
+    """The best evidence of how far to trust the answers: measured here, else on the test images of the fine-tuning."""
     here, before = _told(record)
-    is_too_high = any(NOT_SEEN in text for text in record.warnings)
-    where = "On the images that it had not seen" if record.num_seen and not is_too_high else "On these images"
-    sentences = [f"{where}: {each.rstrip('.')}." for each in here]
-    sentences += [f"When it was fine-tuned: {each.rstrip('.')}." for each in before]
-    return " ".join(sentences) or "How good such predictions are was not measured: neither here nor on test images of the model."
+    if here:
+        return f"{here.rstrip('.')}."
+    if before:
+        return f"When it was fine-tuned: {before.rstrip('.')}."
+    return "How good such predictions are was not measured: neither here nor on test images of the model."
 
 
-def _told(record: PredictionRecord) -> tuple[list[str], list[str]]:
-    """The primary metric in words: here, and on test images of the model."""
+def _told(record: PredictionRecord) -> tuple[str, str]:
+    """The primary metric in words: here, and on test images of the model; empty where it was not measured."""
     task = recorded_task(record)
     headline = task.primary_metric  # as where it was fine-tuned
     guess = guessing(headline, len(record.class_names) if task.partitions else 2)
-    here = [metric_in_words(row, guess=guess) for row in overall(record.metrics) if row.metric == headline]
+    is_too_high = any(NOT_SEEN in text for text in record.warnings)
+    which = "that it had not seen" if record.num_seen and not is_too_high else ""
+    here = [metric_in_words(row, guess=guess, which=which) for row in overall(record.metrics) if row.metric == headline]
     before = [
         metric_in_words(row, guess=guess, which=f"of {row.split}")
         for row in overall(record.training_metrics)
         if row.split in ("test", "out of fold", "unseen domains") and row.metric == headline
     ]
-    return here, before
+    return next(iter(here), ""), next(iter(before), "")
 
 
 def _warned(source: Source[PredictionRecord]) -> Caveat | None:
@@ -80,11 +84,28 @@ def _warned(source: Source[PredictionRecord]) -> Caveat | None:
         return None
     seen = next((text for text in record.warnings if NOT_SEEN in text), None)
     if seen is None:
-        return Caveat(" ".join(record.warnings))
+        return Caveat(" ".join(record.warnings), Gravity.LIMITED)
     typed = source.typed
     has_test = _TEST_ROWS[0] in seen and typed.verb == "predict" and typed.value(_TEST_ROWS[0]) != _TEST_ROWS[1]
     line = typed.again(_TEST_ROWS) if has_test else _of_others(typed)
-    return Caveat(seen, Following(line, "to predict images that had no part in it"))
+    return Caveat(seen, Gravity.WRONG, Following(line, "to predict images that had no part in it"))
+
+
+def _missed_class(source: Source[PredictionRecord]) -> Caveat | None:
+    """A class that is missed, or taken for another, more often than the others, of images that the model had not seen."""
+    record = source.record
+    task = recorded_task(record)
+    if not record.metrics:
+        return None
+    if not task.partitions:
+        return missed_in_words(missed_classes(errors_of_labels(record.metrics)), task)
+    places = {name: place for place, name in enumerate(record.class_names)}
+    counts = [[0] * len(places) for _ in places]
+    every_row = all(row.seen for row in record.rows if row.target is not None)
+    for row in record.rows:
+        if row.target in places and row.decision in places and (every_row or not row.seen):
+            counts[places[row.target]][places[row.decision]] += 1
+    return missed_in_words(missed_classes(errors_of_classes(record.class_names, counts, record.metrics)), task)
 
 
 def _not_measured(source: Source[PredictionRecord]) -> Caveat | None:
@@ -95,18 +116,18 @@ def _not_measured(source: Source[PredictionRecord]) -> Caveat | None:
     text = "The true classes of these images are not known, so how good these predictions are was not measured"
     carried = "; the result of the fine-tuning carries over only to images of the same kind" if before else ""
     measure = Following(_of_others(source.typed, _LABELLED), "to measure it on images whose classes are known")
-    return Caveat(f"{text}{carried}.", measure)
+    return Caveat(f"{text}{carried}.", Gravity.EMPTY, measure)
 
 
 def _unreadable(source: Source[PredictionRecord]) -> Caveat | None:
     number = source.record.num_unreadable
-    return Caveat(f"{counted(number, 'image')} could not be read and left out.") if number else None
+    return Caveat(f"{counted(number, 'image')} could not be read and are left out.", Gravity.HARM) if number else None
 
 
 def _looked_at_before(source: Source[PredictionRecord]) -> Caveat | None:
     """Which model is the best was seen on these images."""
     text = looks_in_words(source.record.looks, recorded_task(source.record).primary_metric)
-    return None if text is None else Caveat(text)
+    return None if text is None else Caveat(text, Gravity.FLATTERED)
 
 
 def _same_images(source: Source[PredictionRecord]) -> Caveat | None:
@@ -114,11 +135,13 @@ def _same_images(source: Source[PredictionRecord]) -> Caveat | None:
     record = source.record
     if not record.is_of_run or any(NOT_SEEN in text for text in record.warnings):
         return None
-    return Caveat(SAME_IMAGES, Following(_of_others(source.typed, _LABELLED), "to measure it on images from elsewhere"))
+    return Caveat(
+        SAME_IMAGES, Gravity.LIMITED, Following(_of_others(source.typed, _LABELLED), "to measure it on images from elsewhere")
+    )
 
 
 def _other_images(source: Source[PredictionRecord]) -> Caveat | None:
-    return None if source.record.is_of_run else Caveat(OTHER_IMAGES)
+    return None if source.record.is_of_run else Caveat(OTHER_IMAGES, Gravity.UNCHECKED)
 
 
 def seen_is_unknown(record: PredictionRecord) -> bool:
@@ -128,7 +151,7 @@ def seen_is_unknown(record: PredictionRecord) -> bool:
 
 def _perhaps_seen(source: Source[PredictionRecord]) -> Caveat | None:
     """Metrics may be too high."""
-    return Caveat(NOT_KNOWN) if source.record.metrics and seen_is_unknown(source.record) else None
+    return Caveat(NOT_KNOWN, Gravity.EMPTY) if source.record.metrics and seen_is_unknown(source.record) else None
 
 
 def _not_calibrated(source: Source[PredictionRecord]) -> Caveat | None:
@@ -137,11 +160,14 @@ def _not_calibrated(source: Source[PredictionRecord]) -> Caveat | None:
     if record.head is None:
         return None
     images = counted(record.num_support or 0, "image")
-    return Caveat(f"The head learned from {images}, and its probabilities are not calibrated: they say an order and no risk.")
+    return Caveat(
+        f"The head learned from {images}, and its probabilities are not calibrated: they say an order and no risk.",
+        Gravity.LIMITED,
+    )
 
 
 PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (
-    *(_warned, _not_measured, _perhaps_seen, _unreadable),
+    *(_warned, _not_measured, _perhaps_seen, _missed_class, _unreadable),
     *(_not_calibrated, _looked_at_before, _same_images, _other_images),
 )
 """The most severe first, in the order of ``report.verdict``."""
@@ -206,18 +232,18 @@ def prediction_verdict_section(source: Source[PredictionRecord]) -> Section:
     """How many images of each class, and how good such answers were on the test images of the model."""
     record = source.record
     blocks = verdict_blocks(_answer(record), caveats_of(source, PREDICTION_CAVEATS), after_prediction(source))
-    blocks += [Paragraph(worth_in_words(record)), _counts(record), _certainty(source)]
+    blocks += [_counts(record), _certainty(source)]
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
 
 def _answer(record: PredictionRecord) -> str:
-    images = counted(record.num_images, "image")
+    """How good such answers are, and how many images got which."""
     counts = sorted(record.predicted_counts.items(), key=lambda item: -item[1])
-    shares = [f"{name}: {count(number)} ({percent(number / max(record.num_images, 1))})" for name, number in counts if number]
-    more = f"; and {counted(len(shares) - _MOST_CLASSES, 'more class', 'more classes')}" if len(shares) > _MOST_CLASSES else ""
-    several = "" if recorded_task(record).partitions else " An image may have several."
-    left_out = f" {counted(record.num_unreadable, 'image')} could not be read." if record.num_unreadable else ""
-    return f"{images}. {'; '.join(shares[:_MOST_CLASSES])}{more}.{several}{left_out}"
+    shares = [f"{name} {count(number)} ({percent(number / max(record.num_images, 1))})" for name, number in counts if number]
+    more = f" and {counted(len(shares) - _MOST_CLASSES, 'more class', 'more classes')}" if len(shares) > _MOST_CLASSES else ""
+    several = "" if recorded_task(record).partitions else "; an image may have several"
+    predicted = f"Predicted for {counted(record.num_images, 'image')}: {', '.join(shares[:_MOST_CLASSES])}{more}{several}."
+    return f"{worth_in_words(record)} {predicted}"
 
 
 def _counts(record: PredictionRecord) -> Table:

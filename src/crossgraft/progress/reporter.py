@@ -1,5 +1,8 @@
 """Progress on stderr: bars on a terminal, few lines otherwise, nothing when quiet.
 
+On a terminal a brief reporter writes every line over the one before, so that none is left when the result comes, and holds
+warnings back until then.
+
 In a pipe, a log file or a notebook a stage is one line when it ends. A stage of more than a minute also says where it is
 after one minute, two, four and so on. In a notebook, whose output stays in the document, lines about short work are left
 out while others are coming in, so that a hundred models do not make hundreds of lines. Where nobody reads any more (a pipe
@@ -17,14 +20,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol, TextIO, runtime_checkable
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
+from rich.control import Control
 from rich.live import Live
+from rich.segment import ControlType
 
 from crossgraft.progress.bar import BarStage
 from crossgraft.progress.forecast import Forecast, Piece
 from crossgraft.progress.rates import describe_rate
 from crossgraft.stopping import ending_if_asked
 from crossgraft.words.formatting import rounded_time
+from crossgraft.words.text_table import wrap_in
 from crossgraft.words.visible import visible
 
 _OF_THIS_THREAD = Path("/proc/thread-self/schedstat")
@@ -124,6 +131,7 @@ class Reporter:
     Args:
         stream: Stream that is written to; stderr by default, because stdout carries results only.
         quiet: Whether to show nothing but warnings.
+        is_brief: Whether a terminal keeps no line of progress, and warnings come at the end.
         sparing: Leave out lines about short work while others are coming in; by default in a notebook only.
         clock: Seconds of a clock that never goes back.
 
@@ -136,6 +144,7 @@ class Reporter:
         stream: TextIO | None = None,
         *,
         quiet: bool = False,
+        is_brief: bool = False,
         sparing: bool | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -147,6 +156,10 @@ class Reporter:
         self.console = _Console(file=self.stream, highlight=False, markup=False, emoji=False, soft_wrap=True, force_jupyter=False)
         self.clock = clock
         self.began: float | None = None
+        self._passes = is_brief and self.console.is_terminal and not self.console.is_dumb_terminal
+        self._bar: BarStage | None = None
+        self._is_on_line = False
+        self._held: list[str] = []
         self._last_line = -SILENT_SECONDS
         self._parts: tuple[str, ...] = ()
         self._forecast: Forecast | None = None
@@ -227,8 +240,13 @@ class Reporter:
             yield _SilentStage()
         elif self.console.is_terminal and not self.console.is_dumb_terminal and total is not None:
             stage = BarStage(title, total, unit, left_in_all=lambda: self.seconds_left, below=below)
-            with Live(stage, console=self.console, transient=True, refresh_per_second=10):
-                yield _Counted(stage, total, self._forecast)
+            self._wipe()
+            outer, self._bar = self._bar, stage
+            try:
+                with Live(stage, console=self.console, transient=True, refresh_per_second=10):
+                    yield _Counted(stage, total, self._forecast)
+            finally:
+                self._bar = outer
         else:
             stage = _LineStage(title, total, unit, self)
             yield stage if total is None else _Counted(stage, total, self._forecast)
@@ -247,7 +265,11 @@ class Reporter:
 
     def say(self, message: str) -> None:
         """One line of information."""
-        if not self.quiet:
+        if self.quiet:
+            return
+        if self._passes:
+            self._write_over(message)
+        else:
             self._write(message)
 
     def mention(self, message: str) -> None:
@@ -271,14 +293,67 @@ class Reporter:
 
     def warn(self, message: str) -> None:
         """A warning; shown even when quiet."""
-        self._write(f"Warning: {message}")
+        if self._passes:
+            self._held.append(message)
+            self.say(f"{_WARNING}{message}")
+        else:
+            self._write(f"{_WARNING}{message}")
+
+    def say_in_brief(self, *, unless_in: str) -> bool:
+        """The first warning that was held back in one line, and how many more there are; whether there was any.
+
+        Args:
+            unless_in: What is printed after it, and what its page says; a warning that stands there is not said twice.
+        """
+        printed = " ".join(unless_in.split())
+        unsaid = [text for text in dict.fromkeys(self._held) if " ".join(visible(text).split())[:_COMPARED] not in printed]
+        self._held.clear()
+        self._wipe()
+        if not unsaid:
+            return False
+        more = f" ({len(unsaid) - 1} more: --verbose)" if len(unsaid) > 1 else ""
+        (line,) = wrap_in(1, f"{_WARNING}{unsaid[0]}", less=len(more))
+        self._write(line + more)
+        return True
+
+    def say_what_was_held(self) -> None:
+        """Warnings that were held back, whole, where no result came that ``say_in_brief`` stands above."""
+        self._wipe()
+        held, self._held = self._held, []
+        for message in held:
+            self._write(f"{_WARNING}{message}")
 
     def _write(self, message: str) -> None:
         self._last_line = self.clock()
+        self._print(visible(message))
+
+    def _write_over(self, message: str) -> None:
+        """In place of the line before; beside the bar while there is one."""
+        self._last_line = self.clock()
+        if self._bar is not None:
+            self._bar.note(message)
+            return
+        self._wipe()
+        line = visible(message)
+        most = self.console.width - 1
+        self._print(line if cell_len(line) <= most else set_cell_size(line, most - 1).rstrip() + "…", end="")
+        self._is_on_line = True
+
+    def _wipe(self) -> None:
+        if self._is_on_line:
+            self._is_on_line = False
+            self.console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
+
+    def _print(self, text: str, end: str = "\n") -> None:
         try:
-            self.console.print(visible(message))
+            self.console.print(text, end=end)
         except BrokenPipeError:  # from versions of rich that do not ask ``on_broken_pipe``
             self.console.on_broken_pipe()
+
+
+_WARNING = "Warning: "
+_COMPARED = 40
+"""Characters by which a warning is found again in a text that quotes it, perhaps in part."""
 
 
 def _is_notebook(stream: TextIO) -> bool:

@@ -226,5 +226,6 @@ REPORT = Kind(
         provenance_section,
         references_section,
     ),
+    tables_answer=True,
     terminal=(scenarios_section, replays_section, errata_section, answers_section, published_verdict_section),
 )

@@ -110,7 +110,7 @@ def _rank(call: Typed) -> VerbCall:
     """``crossgraft rank``, of images or of published results."""
     data = call.inputs["data"]
     if "published" in call.typed:
-        surplus = {*call.typed} - {*options_of(Published), *options_of(PublishedOptions), "json", "quiet", "debug"}
+        surplus = {*call.typed} - {*options_of(Published), *options_of(PublishedOptions), *_OF_A_TERMINAL}
         if data is not None or surplus:
             what = "DATA" if data is not None else flag_of(min(surplus))
             raise UsageError(f"--published evaluates results that are there already; it cannot be used with {what}.")
@@ -120,6 +120,8 @@ def _rank(call: Typed) -> VerbCall:
         raise UsageError("Name the images to rank for, for example: crossgraft rank digits (or --published thesis).")
     return VerbCall("crossgraft.rank.verb:rank_models", RankOptions, (data,), named="rank")
 
+
+_OF_A_TERMINAL = ("json", "quiet", "verbose", "debug")
 
 COMMAND = Command(
     "rank",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from crossgraft.data.describe import describe_data
-from crossgraft.data.page import data_section
+from crossgraft.data.page import data_section, unreadable_files
 from crossgraft.models.published_names import licence_in_words
 from crossgraft.models.record import ModelRecord
 from crossgraft.options.command import DATA, ZOO, TypedCommand
@@ -27,6 +27,7 @@ from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
+    Gravity,
     caveats_of,
     checks_section,
     found_by_checks,
@@ -61,12 +62,12 @@ def verdict_section(source: Source[RankingRecord]) -> Section:
 
 def _speaks_against_the_best(source: Source[RankingRecord]) -> Caveat | None:
     """A control that does as well as the best model."""
-    return None if source.record.caution is None else Caveat(source.record.caution)
+    return None if source.record.caution is None else Caveat(source.record.caution, Gravity.EMPTY)
 
 
 def _warned(source: Source[RankingRecord]) -> Caveat | None:
-    """The first warning of the checks that the advice does not say itself."""
-    unsaid = [check for check in source.record.checks if check.title not in _SAID_BY_THE_ADVICE]
+    """The first warning of the checks that is said nowhere else."""
+    unsaid = [check for check in source.record.checks if check.title not in _SAID_ELSEWHERE]
     return of_check(found_by_checks(unsaid, "warning"))
 
 
@@ -77,9 +78,15 @@ def _not_assessed(source: Source[RankingRecord]) -> Caveat | None:
     )
 
 
-_SAID_BY_THE_ADVICE = ("Random weights", "Shuffled labels")
+_SAID_ELSEWHERE = ("Random weights", "Shuffled labels", "Unreadable images")
 _LEAKAGE = "Patient leakage"
-RANKING_CAVEATS: tuple[CaveatOf[RankingRecord], ...] = (unsound_data, _speaks_against_the_best, _warned, _not_assessed)
+RANKING_CAVEATS: tuple[CaveatOf[RankingRecord], ...] = (
+    unsound_data,
+    _speaks_against_the_best,
+    unreadable_files,
+    _warned,
+    _not_assessed,
+)
 """The most severe first, in the order of ``report.verdict``."""
 
 

@@ -29,6 +29,7 @@ class Kind:
             it needs.
         together: What a page of several runs of this kind shows of all of them, above each by itself; they come with the number
             that the page gives them.
+        tables_answer: Whether its tables are what was asked for, so that a terminal shows them without ``--verbose``.
         refuse: Raises ``DataError`` for a record, read from a file, that contradicts itself.
     """
 
@@ -37,6 +38,7 @@ class Kind:
     builders: Sequence[SectionBuilder]
     terminal: Sequence[SectionBuilder]
     only_in_the_file: tuple[str, ...] = ()
+    tables_answer: bool = False
     refuse: Callable[[Any, Path], None] | None = None
     together: Callable[[Mapping[int, Source[Any]]], Sequence[Block]] | None = None
 

@@ -20,13 +20,15 @@ Value = str | int | float | None
 class Column:
     """One column; ``csv_titles`` names its fields in the CSV when they differ from the heading.
 
-    The terminal, which is narrow, leaves out columns that are ``page_only``.
+    The terminal, which is narrow, leaves out columns that are ``page_only``, and may have no room for the last ones; it has those
+    of a smaller ``place`` first.
     """
 
     title: str
     numeric: bool = False
     csv_titles: tuple[str, ...] = ()
     page_only: bool = False
+    place: int = 0
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
-"""A result as it ends in the terminal: sections of its page, as far as their kind declares them for it, as plain text."""
+"""A result as it ends in the terminal, as plain text: its verdict in ten lines, or the sections that its kind declares."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,88 @@ from crossgraft.report.source import Source
 from crossgraft.report.tables import Table
 from crossgraft.result import Result
 from crossgraft.words.formatting import count
-from crossgraft.words.text_table import place, sentence_width, text_table, wrap
+from crossgraft.words.text_table import place, sentence_width, terminal_width, text_table, wrap, wrap_in
 from crossgraft.words.visible import visible
 
 MOST_ROWS = 20
 _SEVERITY_WIDTH = len("not assessed") + 2
 _LEAST_BESIDE = 24
 """Columns that facts need beside their names; on fewer they stand below them."""
+MOST_LINES = 10
+"""Lines of a result, unless ``--verbose`` asks for all of it."""
 _USE = "Research use, not a medical device."
+_MORE = "All tables: --verbose."
 
 
-def result_as_text(result: Result[Any]) -> str:
-    """What was found, the answer last, and where the rest is; only the summary of a plan, or where a record has no page."""
+def result_as_text(result: Result[Any], *, in_lines: int | None = None) -> str:
+    """What was found, and where the rest is; only the summary of a plan, or where a record has no page.
+
+    Args:
+        result: What a verb returned.
+        in_lines: The answer, its biggest caveat and the next command in so many lines, as far as the command to copy allows,
+            and no table; None: everything, the answer last.
+    """
     is_plan = result.found is None  # which has no page in any room, so that none is looked into
+    written = result.places()
+    if not is_plan and in_lines is not None:
+        verdict = verdict_of(Source(result.shown, out=result.out, command_line=result.command_line))
+        if verdict is not None:
+            return in_brief(verdict, written, num_lines=in_lines)
     body = None if is_plan else record_as_text(result.shown, out=result.out, command_line=result.command_line)
     text = result.summary() if body is None else f"{body}\n\n{_USE}"
-    written = "\n".join(place(what, path) for what, path in result.places().items())
-    return text if not written else f"{text}\n{written}"
+    places = "\n".join(place(what, path) for what, path in written.items())
+    return text if not places else f"{text}\n{places}"
+
+
+def verdict_of(source: Source[Any]) -> Verdict | None:
+    """The verdict of a record; None where its tables are what was asked for, or it has no page."""
+    kind = KINDS.find(str(getattr(source.record, "kind", "")), room=source.typed.verb)
+    if kind is None or kind.tables_answer:
+        return None
+    with figures_left_out():
+        sections = (section for builder in reversed(kind.terminal) if (section := builder(source)) is not None)
+        blocks = next((section.blocks for section in sections if section.part == "verdict"), ())
+    return next((block for block in blocks if isinstance(block, Verdict)), None)
+
+
+def in_brief(verdict: Verdict, places: Mapping[str, object], *, num_lines: int = MOST_LINES) -> str:
+    """Answer and caveat share the lines that the next command and the places leave, whole sentences each.
+
+    Args:
+        verdict: What was found.
+        places: Where what was written lies, by what it is.
+        num_lines: Lines of the terminal, which breaks a long command.
+    """
+    then = _following(verdict)
+    end = [*_where(places), *wrap(f"{_USE} {_MORE}").split("\n")]
+    room = max(2, num_lines - sum(map(_height, [*then, *end])))
+    caveat_alone = [] if verdict.caveat is None else _caveat(verdict.caveat, room)
+    answer = wrap_in(max(room - len(caveat_alone), (room + 1) // 2), verdict.answer)
+    caveat = [] if verdict.caveat is None else _caveat(verdict.caveat, max(1, room - len(answer)))
+    return "\n".join([*answer, *caveat, *then, *end])
+
+
+def _caveat(text: str, num_lines: int) -> list[str]:
+    return wrap_in(num_lines, text, first="Caveat: ", indent="  ")
+
+
+def _height(line: str) -> int:
+    """Lines that a terminal makes of one that is not broken here."""
+    return max(1, math.ceil(len(line) / terminal_width()))
+
+
+def _where(places: Mapping[str, object]) -> list[str]:
+    """Page and other files; those in the folder of the page, or in one below it, on its line."""
+    page = places.get("Report")
+    if page is None:
+        return [place(what, path) for what, path in places.items()]
+    folder = Path(str(page)).parent
+    beside = {
+        what: Path(str(path)).relative_to(folder) for what, path in places.items() if Path(str(path)).is_relative_to(folder)
+    }
+    others = [place(what, path) for what, path in places.items() if what not in beside]
+    named = [visible(str(path)) for what, path in beside.items() if what != "Report"]
+    return [*others, place("Report", page) + (f" (beside it: {', '.join(named)})" if named else "")]
 
 
 def record_as_text(record: Record, *, out: Path | None = None, command_line: str | None = None) -> str | None:
@@ -104,8 +170,13 @@ def _plain(block: Block) -> list[str]:
 
 def _verdict(block: Verdict) -> list[str]:
     caveat = [] if block.caveat is None else [wrap(block.caveat, first="Caveat: ", indent="  ")]
-    following = [] if block.following is None else [wrap(f"Next, {block.purpose}:"), f"  {visible(block.following)}"]
-    return ["\n".join([wrap(block.answer), *caveat, *following])]
+    return ["\n".join([wrap(block.answer), *caveat, *_following(block)])]
+
+
+def _following(block: Verdict) -> list[str]:
+    if block.following is None:
+        return []
+    return [*wrap(f"Next, {block.purpose}:").split("\n"), f"  {visible(block.following)}"]
 
 
 def _first(texts: Sequence[str]) -> list[str]:
@@ -143,6 +214,7 @@ def _check(check: CheckRecord) -> str:
 
 def _table(block: Table) -> str:
     shown = [index for index, column in enumerate(block.columns) if not column.page_only]
+    shown.sort(key=lambda index: block.columns[index].place)
     header = [block.columns[index].title for index in shown]
     right = [column.title for column in block.columns if column.numeric]
     rows = [[row[index].text for index in shown] for row in block.rows]

@@ -1,20 +1,14 @@
 """The verdict of every page: the answer, its biggest caveat, and the next command.
 
 A caveat is a function of a source that says it, or None where it does not apply. Each kind of report lists its own in one
-tuple, the most severe first, by the same order everywhere:
-
-1. what makes the numbers wrong: unsound data, images that the model has seen;
-2. what makes them say nothing: intervals that contain what guessing gives, a control that does as well;
-3. what they hide: a class that is missed, parts that failed;
-4. what makes them too high: the best of many looks at the same images, val far above test;
-5. what limits them: few images, no groups, other images than in training.
-
-A new caveat is one function and one line in the tuple of its kind.
+tuple; ``caveats_of`` decides which stands first, by the ``Gravity`` that each has, and by the tuple among equals. A new caveat
+is one function and one name in the tuple of its kind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar
 
 import yaml
@@ -25,7 +19,7 @@ from crossgraft.report.blocks import Block, Checks, Code, Facts, Folded, Items, 
 from crossgraft.report.paths import configuration_without_absolute_paths, without_absolute_paths
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, table_of, words
-from crossgraft.words.formatting import MISSING, NumberFormat, counted, duration, short_fingerprint
+from crossgraft.words.formatting import MISSING, NumberFormat, counted, duration, rounded_time, short_fingerprint
 
 _MOST_URGENT_FIRST: tuple[Severity, ...] = ("unsound", "warning", "notice", "not assessed", "passed")
 
@@ -122,25 +116,51 @@ class Following(NamedTuple):
     Attributes:
         line: To be copied.
         purpose: What it is for, after "Next, ": ``to fine-tune it``.
+        seconds: How long it takes, where this run tells; None: not known.
     """
 
     line: str
     purpose: str
+    seconds: float | None = None
+
+    @property
+    def said(self) -> str:
+        """The purpose, with the time beside it."""
+        return self.purpose if self.seconds is None else f"{self.purpose} (about {rounded_time(self.seconds)})"
 
 
 BEGIN = Following(f"crossgraft check {DATA}", "to begin with your own images")
 """After what was about the images or the numbers of others; needs no model."""
 
 
+class Gravity(IntEnum):
+    """How much a caveat takes from an answer, the worst first: what was seen before what was not looked for."""
+
+    WRONG = 1
+    """Numbers are wrong: unsound data, images that the model has seen."""
+    EMPTY = 2
+    """They say nothing: intervals that contain what guessing gives, a control that does as well."""
+    HARM = 3
+    """A harm that was measured: a class that is missed or taken for another, files and parts that failed, wrong risks."""
+    FLATTERED = 4
+    """They are too high: the best of many looks at the same images, val far above test, copies."""
+    LIMITED = 5
+    """They hold for less than it seems: few images, other images than in training."""
+    UNCHECKED = 6
+    """Nobody looked: no groups, a question left open."""
+
+
 class Caveat(NamedTuple):
     """What limits an answer.
 
     Attributes:
-        text: In one or two sentences.
+        text: One or two sentences, the most important first: a terminal may have room for that one alone.
+        gravity: Its place among others.
         remedy: What to type to do something about it, where that comes before the usual next command.
     """
 
     text: str
+    gravity: Gravity
     remedy: Following | None = None
 
 
@@ -148,8 +168,8 @@ CaveatOf = Callable[[Source[RecordT]], Caveat | None]
 
 
 def caveats_of(source: Source[RecordT], order: Sequence[CaveatOf[RecordT]]) -> list[Caveat]:
-    """Those that apply, the most severe first."""
-    return [note for caveat in order if (note := caveat(source)) is not None]
+    """Those that apply, the gravest first; of equal ones the one that ``order`` has first."""
+    return sorted((note for caveat in order if (note := caveat(source)) is not None), key=lambda note: note.gravity)
 
 
 def verdict_blocks(answer: str, caveats: Sequence[Caveat], following: Following | None) -> list[Block]:
@@ -167,7 +187,7 @@ def verdict_blocks(answer: str, caveats: Sequence[Caveat], following: Following 
             answer,
             caveat=None if first is None else first.text,
             following=None if then is None else then.line,
-            purpose="" if then is None else then.purpose,
+            purpose="" if then is None else then.said,
         )
     ]
     if others := [caveat.text for caveat in caveats[1:]]:
@@ -187,8 +207,17 @@ def found_by_checks(checks: Sequence[CheckRecord], *severities: Severity) -> Che
 
 
 def of_check(check: CheckRecord | None) -> Caveat | None:
-    """What a check found as a caveat."""
-    return None if check is None else Caveat(f"{check.title}: {check.text}")
+    """What a check found as a caveat, as grave as the check says."""
+    return None if check is None else Caveat(f"{check.title}: {check.text}", _GRAVITY[check.severity])
+
+
+_GRAVITY: Mapping[Severity, Gravity] = {
+    "unsound": Gravity.WRONG,
+    "warning": Gravity.FLATTERED,
+    "notice": Gravity.LIMITED,
+    "not assessed": Gravity.UNCHECKED,
+    "passed": Gravity.UNCHECKED,
+}
 
 
 def unsound_data(source: Source[Any]) -> Caveat | None:
@@ -196,6 +225,11 @@ def unsound_data(source: Source[Any]) -> Caveat | None:
     return of_check(found_by_checks(source.record.checks, "unsound"))
 
 
+def warned_of_data(source: Source[Any]) -> Caveat | None:
+    """The first warning of the checks."""
+    return of_check(found_by_checks(source.record.checks, "warning"))
+
+
 def leakage_not_checked(source: Source[Any]) -> Caveat | None:
     """Without groups, images of one patient may be in two parts."""
-    return None if source.record.leakage_checked else Caveat(source.record.leakage)
+    return None if source.record.leakage_checked else Caveat(source.record.leakage, Gravity.UNCHECKED)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from crossgraft.data.describe import describe_classes, describe_groups, known_split
+from crossgraft.data.page import unreadable_files
 from crossgraft.edit.page import edited_with
+from crossgraft.metrics.harms import missed_class_caveat, wrong_risks
 from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.words import doubt_in_words, guessing, metric_in_words, metric_name_in_words
 from crossgraft.options.models import CodeOptions
@@ -18,6 +20,7 @@ from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
+    Gravity,
     caveats_of,
     in_one_line,
     leakage_not_checked,
@@ -25,6 +28,7 @@ from crossgraft.report.verdict import (
     references_section,
     unsound_data,
     verdict_blocks,
+    warned_of_data,
 )
 from crossgraft.select.record import CandidateRecord, PlannedModel, SelectionPlanRecord, SelectionRecord
 from crossgraft.select.replay.page import REPLAY
@@ -176,7 +180,9 @@ def val_tells_nothing(source: Source[SelectionRecord]) -> Caveat | None:
     reason = source.record.plan.val_too_small
     if reason is None:
         return None
-    return Caveat(f"{reason} Only the first model of the order was trained: what is known of the models elsewhere decided.")
+    return Caveat(
+        f"{reason} Only the first model of the order was trained: what is known of the models elsewhere decided.", Gravity.EMPTY
+    )
 
 
 def may_be_guessing(source: Source[SelectionRecord]) -> Caveat | None:
@@ -184,7 +190,7 @@ def may_be_guessing(source: Source[SelectionRecord]) -> Caveat | None:
     record = source.record
     primary = record.metric(record.primary_metric)
     doubt = None if primary is None else doubt_in_words(primary, num_choices(record))
-    return None if doubt is None else Caveat(doubt)
+    return None if doubt is None else Caveat(doubt, Gravity.EMPTY)
 
 
 def nothing_known(source: Source[SelectionRecord]) -> Caveat | None:
@@ -193,11 +199,25 @@ def nothing_known(source: Source[SelectionRecord]) -> Caveat | None:
     if any(row.known_from for row in candidates) or not any(row.state == "not trained" for row in candidates):
         return None
     if len({row.expected for row in candidates}) == 1:
-        return Caveat("Nothing is known of these models elsewhere, so that they were tried in the order of their size.")
+        return Caveat(
+            "Nothing is known of these models elsewhere, so that they were tried in the order of their size.", Gravity.LIMITED
+        )
     return Caveat(
         "No results of exactly these weights on other data are known, so that their order is that of ImageNet top-1, which "
-        "foresees little."
+        "foresees little.",
+        Gravity.LIMITED,
     )
+
+
+def missed_class(source: Source[SelectionRecord]) -> Caveat | None:
+    """A class that the selected model misses, or takes for another, more often than the others."""
+    record = source.record
+    return missed_class_caveat(recorded_task(record.dataset), record.confusion, record.of_classes, splits=("test",))
+
+
+def probabilities_are_off(source: Source[SelectionRecord]) -> Caveat | None:
+    """The calibration error of the selected model is larger than chance makes it."""
+    return wrong_risks(source.record.calibration, recorded_task(source.record.dataset))
 
 
 def failed_models(source: Source[SelectionRecord]) -> Caveat | None:
@@ -205,7 +225,9 @@ def failed_models(source: Source[SelectionRecord]) -> Caveat | None:
     failed = [row for row in source.record.candidates if row.state == "failed"]
     if not failed:
         return None
-    return Caveat(f"{counted(len(failed), 'model')} failed and took no further part: {joined([row.name for row in failed])}.")
+    return Caveat(
+        f"{counted(len(failed), 'model')} failed and took no further part: {joined([row.name for row in failed])}.", Gravity.HARM
+    )
 
 
 def val_does_not_tell_apart(source: Source[SelectionRecord]) -> Caveat | None:
@@ -217,7 +239,8 @@ def val_does_not_tell_apart(source: Source[SelectionRecord]) -> Caveat | None:
     first = max(others, key=lambda row: row.probability_better or 0.0)
     return Caveat(
         f"{first.name} may be better than {record.selected} with a chance of {percent(first.probability_better or 0.0)}"
-        + (f", and {counted(len(others) - 1, 'other model')} with more than 5 %." if len(others) > 1 else ".")
+        + (f", and {counted(len(others) - 1, 'other model')} with more than 5 %." if len(others) > 1 else "."),
+        Gravity.FLATTERED,
     )
 
 
@@ -226,15 +249,19 @@ def not_all_were_trained(source: Source[SelectionRecord]) -> Caveat | None:
     number = sum(row.state == "not trained" for row in source.record.candidates)
     if number == 0 or source.record.ending != "budget":
         return None
-    return Caveat(f"{counted(number, 'model')} did not fit into the budget and may be better.")
+    return Caveat(f"{counted(number, 'model')} did not fit into the budget and may be better.", Gravity.LIMITED)
 
 
 SELECTION_CAVEATS: tuple[CaveatOf[SelectionRecord], ...] = (
     unsound_data,
     val_tells_nothing,
     may_be_guessing,
+    missed_class,
+    probabilities_are_off,
     nothing_known,
     failed_models,
+    unreadable_files,
+    warned_of_data,
     looked_at_before,
     val_does_not_tell_apart,
     not_all_were_trained,

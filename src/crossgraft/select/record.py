@@ -8,7 +8,7 @@ from pydantic import Field
 
 from crossgraft.data.record import DatasetRecord, SplitRow
 from crossgraft.edit.record import MayBeEdited
-from crossgraft.metrics.record import MetricRecord
+from crossgraft.metrics.record import CalibrationRecord, ConfusionRecord, MetricRecord
 from crossgraft.records.base import CheckRecord, LooksRecord, Record, Reference, SparseRecord
 from crossgraft.tune.record import PlanRecord, TunedModelRecord
 
@@ -85,6 +85,11 @@ class CandidateRecord(Record):
     booked_seconds: float = 0.0
 
 
+def _is_nothing(value: object) -> bool:
+    """Whether it is left out of files, as in those of earlier versions."""
+    return not value
+
+
 class SelectionRecord(MayBeEdited):
     """Everything that ``crossgraft select`` found; ``report.json`` is this record."""
 
@@ -114,6 +119,13 @@ class SelectionRecord(MayBeEdited):
     selection_metric: str = Field(description="On val.")
     primary_metric: str
     metrics: list[MetricRecord] = Field(description="Of the selected model on test, over all classes.")
+    of_classes: list[MetricRecord] = Field(
+        default=[], exclude_if=_is_nothing, description="Its sensitivities and specificities of single classes on test."
+    )
+    confusion: ConfusionRecord | None = Field(default=None, exclude_if=_is_nothing, description="Of its answers on test.")
+    calibration: CalibrationRecord | None = Field(
+        default=None, exclude_if=_is_nothing, description="Of its probabilities on test."
+    )
     model: TunedModelRecord
     training: str = Field(description="Run directory of the selected model, in that of the selection.")
     saved_model: str | None = None

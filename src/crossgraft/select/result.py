@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from crossgraft.data.describe import describe_dataset
 from crossgraft.errors import UsageError
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import overall
 from crossgraft.models.classifier import Classifier
 from crossgraft.records.base import Record, Reference
@@ -134,6 +135,9 @@ def assemble_selection(
         selection_metric=tuned.selection_metric,
         primary_metric=tuned.primary_metric,
         metrics=[row for row in overall(tuned.metrics) if row.split == "test"],
+        of_classes=[row for row in tuned.metrics if _is_of_a_class(row)],
+        confusion=tuned.confusion if tuned.confusion is not None and tuned.confusion.split == "test" else None,
+        calibration=tuned.calibration,
         model=tuned.model,
         training=study.folder(preference.model),
         saved_model=MODEL_FOLDER,
@@ -145,6 +149,12 @@ def assemble_selection(
         references=[*_REFERENCES, *tuned.references],
         edits=rows.edits,
     )
+
+
+def _is_of_a_class(row: MetricRecord) -> bool:
+    """Whether it says how often one class is recognised on all test images."""
+    is_told = row.metric in ("sensitivity", "specificity") and row.class_name is not None
+    return is_told and row.split == "test" and row.attribute is None
 
 
 def _next_models(plan: SelectionPlanRecord, selected: Selected) -> list[str]:

@@ -10,7 +10,7 @@ from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, counts, table_of, words
-from crossgraft.report.verdict import Caveat, CaveatOf, Following, caveats_of, leakage_not_checked, verdict_blocks
+from crossgraft.report.verdict import Caveat, CaveatOf, Following, Gravity, caveats_of, leakage_not_checked, verdict_blocks
 from crossgraft.words.formatting import counted
 
 
@@ -46,7 +46,7 @@ def missing_classes(source: Source[DataSplitRecord]) -> Caveat | None:
     has_groups = any(row.num_groups is not None for row in source.record.splits)
     units = "groups (patients)" if has_groups else "images"
     advice = f"There it cannot be measured. Collect more, or leave it out: a class needs three {units} to be in three parts."
-    return Caveat(f"{' '.join(missing)} {advice}")
+    return Caveat(f"{' '.join(missing)} {advice}", Gravity.WRONG)
 
 
 SPLIT_CAVEATS: tuple[CaveatOf[DataSplitRecord], ...] = (missing_classes, leakage_not_checked)
@@ -77,4 +77,10 @@ def parts_table(rows: list[SplitRow]) -> Table:
     )
 
 
-REPORT = Kind(DataSplitRecord, split_heading, (verdict_section, parts_section), terminal=(parts_section, verdict_section))
+REPORT = Kind(
+    DataSplitRecord,
+    split_heading,
+    (verdict_section, parts_section),
+    tables_answer=True,
+    terminal=(parts_section, verdict_section),
+)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from crossgraft.data.page import unreadable_files
 from crossgraft.edit.page import edited_caveat
+from crossgraft.metrics.harms import missed_class_caveat, wrong_risks
 from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import doubt_in_words, metric_format
 from crossgraft.options.models import CodeOptions
 from crossgraft.report.source import Source
-from crossgraft.report.verdict import PREDICT_IMAGES, Caveat, CaveatOf, Following, leakage_not_checked, unsound_data
+from crossgraft.report.verdict import (
+    PREDICT_IMAGES,
+    Caveat,
+    CaveatOf,
+    Following,
+    Gravity,
+    leakage_not_checked,
+    unsound_data,
+    warned_of_data,
+)
 from crossgraft.statistics import WithInterval, independent_difference
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.record import TuningRecord
@@ -42,7 +51,7 @@ def seen_images(source: Source[TuningRecord]) -> Caveat | None:
     primary = headline(source.record)
     if primary is None or primary.split in UNSEEN:
         return None
-    return Caveat("These images took part in picking the model, so the value is too high; there were no others.")
+    return Caveat("These images took part in picking the model, so the value is too high; there were no others.", Gravity.WRONG)
 
 
 def too_few_images(source: Source[TuningRecord]) -> Caveat | None:
@@ -52,11 +61,15 @@ def too_few_images(source: Source[TuningRecord]) -> Caveat | None:
         return None
     if primary.low is None:
         reason = (primary.no_interval_reason or "not stated why").rstrip(".")
-        return Caveat(f"There is no interval ({reason}), so nothing tells how far chance goes.", _more_test_images(source))
+        return Caveat(
+            f"There is no interval ({reason}), so nothing tells how far chance goes.", Gravity.EMPTY, _more_test_images(source)
+        )
     doubt = doubt_in_words(primary, num_choices(record))
     if doubt is None:
         return None
-    return Caveat(f"{counted(primary.num_images, 'image')} are too few to tell. {doubt}", _more_test_images(source))
+    return Caveat(
+        f"{counted(primary.num_images, 'image')} are too few to tell. {doubt}", Gravity.EMPTY, _more_test_images(source)
+    )
 
 
 def _more_test_images(source: Source[TuningRecord]) -> Following | None:
@@ -66,13 +79,15 @@ def _more_test_images(source: Source[TuningRecord]) -> Following | None:
     if (unseen := source.record.unseen_domains) is not None:
         if typed.verb != "tune" or unseen.is_each or typed.has("--compare"):
             return None
-        return Following(typed.again(("--leave-out", "each")), f"to test on every {unseen.column} once, with as many models")
+        line = typed.again(("--leave-out", "each"))
+        return Following(line, f"to test on every {unseen.column} once, with as many models")
     if typed.verb != "tune" or source.record.folds or is_given or any(map(typed.has, _NOT_WITH_FOLDS)):
         return None
     if not _fill_folds(source.record):
         return None
     line = typed.again(("--folds", str(_ENOUGH_FOLDS)), without=("--holdout",))
-    return Following(line, "to test on every image once, with five models")
+    seconds = _ENOUGH_FOLDS * source.record.seconds or None
+    return Following(line, "to test on every image once, with five models", seconds)
 
 
 def _fill_folds(record: TuningRecord) -> bool:
@@ -100,54 +115,20 @@ def unmeasured_class(source: Source[TuningRecord]) -> Caveat | None:
     noun = recorded_task(record.dataset).noun if len(missing) == 1 else recorded_task(record.dataset).nouns
     return Caveat(
         f"No test image has the {noun} {joined(missing)}: how well it is recognised is not known. Collect more images of it, of "
-        "several patients, or leave it out."
+        "several patients, or leave it out.",
+        Gravity.HARM,
     )
 
 
-class _Missed(NamedTuple):
-    """Images of one class that were taken for another, or of one label that were not given it."""
-
-    name: str
-    missed: int
-    images: int
-
-
 def missed_class(source: Source[TuningRecord]) -> Caveat | None:
-    """A class whose images are recognised no more often than by guessing."""
+    """A class that is missed, or taken for another, more often than the others."""
     record = source.record
-    task = recorded_task(record.dataset)
-    missed_ones = _missed_of_classes(record) if task.partitions else _missed_of_labels(record)
-    if not missed_ones:
-        return None
-    worst = max(missed_ones, key=lambda each: (each.missed / each.images, each.images))
-    guess = f"Guessing misses {_SHARE(1 - 1 / num_choices(record))} of them" if task.partitions else "Guessing does as well"
-    others = len(missed_ones) - 1
-    more = f"; {counted(others, f'other {task.noun} is', f'other {task.nouns} are')} no better off" if others else ""
-    return Caveat(f"It misses {worst.missed} of {worst.images} images {task.of} {worst.name}. {guess}{more}.")
+    return missed_class_caveat(recorded_task(record.dataset), record.confusion, record.metrics, splits=UNSEEN)
 
 
-def _missed_of_classes(record: TuningRecord) -> list[_Missed]:
-    confusion = record.confusion
-    if confusion is None:
-        return []
-    rows = [
-        _Missed(name, sum(counts) - counts[place], sum(counts))
-        for place, (name, counts) in enumerate(zip(confusion.class_names, confusion.counts, strict=True))
-    ]
-    return [row for row in rows if row.images and row.images - row.missed < row.images / num_choices(record)]
-
-
-def _missed_of_labels(record: TuningRecord) -> list[_Missed]:
-    """Labels that are given to images without them as often as to images with them."""
-    rows: list[_Missed] = []
-    for name in record.dataset.class_names:
-        with_it, without_it = (_of_class(record, name, metric) for metric in ("sensitivity", "specificity"))
-        if with_it is None or without_it is None or with_it.value is None or without_it.value is None:
-            continue
-        if with_it.value + without_it.value <= 1:
-            missed = round((1 - with_it.value) * with_it.num_images)
-            rows.append(_Missed(name, missed, with_it.num_images))
-    return [row for row in rows if row.missed]
+def probabilities_are_off(source: Source[TuningRecord]) -> Caveat | None:
+    """The calibration error is larger than chance makes it."""
+    return wrong_risks(source.record.calibration, recorded_task(source.record.dataset))
 
 
 def _of_class(record: TuningRecord, name: str, metric: str) -> MetricRecord | None:
@@ -184,7 +165,8 @@ def val_above_test(source: Source[TuningRecord]) -> Caveat | None:
     return Caveat(
         f"{test.title} is {as_text(val.value)} on val and {as_text(test.value)} on test: {as_text(difference.value)} less "
         f"(95\N{NO-BREAK SPACE}% interval {as_text(difference.low)} to {as_text(difference.high)}), more than chance allows. The "
-        "epoch was picked on val; the two parts may differ, too. Only the value of test counts."
+        "epoch was picked on val; the two parts may differ, too. Only the value of test counts.",
+        Gravity.FLATTERED,
     )
 
 
@@ -210,6 +192,7 @@ def few_images_of_a_class(source: Source[TuningRecord]) -> Caveat | None:
     return Caveat(
         f"Only {counted(row.num_images, 'test image')} {task.of} {name}: its sensitivity may be anything from {_SHARE(row.low)} "
         f"to {_SHARE(row.high)}.",
+        Gravity.LIMITED,
         _more_test_images(source),
     )
 
@@ -225,6 +208,9 @@ TUNING_CAVEATS: tuple[CaveatOf[TuningRecord], ...] = (
     too_few_images,
     missed_class,
     unmeasured_class,
+    probabilities_are_off,
+    unreadable_files,
+    warned_of_data,
     looked_at_before,
     val_above_test,
     edited_images,
@@ -241,7 +227,8 @@ def after_tuning(source: Source[TuningRecord]) -> Following | None:
         run = typed.then("predict", _run_of(source), PREDICT_IMAGES, carried=[CodeOptions])
         return Following(run, "to use it")
     if record.folds and typed.verb == "tune":
-        return Following(typed.again(without=("--folds", "--fold")), "to get one model, of all training images")
+        seconds = record.seconds / len(record.folds) or None
+        return Following(typed.again(without=("--folds", "--fold")), "to get one model, of all training images", seconds)
     if record.unseen_domains is not None and typed.verb == "tune":
         line = typed.again(without=("--leave-out", "--oracle", "--holdout"))  # without the first, --holdout is another share
         return Following(line, f"to get one model, of images of every {record.unseen_domains.column}")

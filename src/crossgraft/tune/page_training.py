@@ -93,9 +93,9 @@ def thresholds_table(thresholds: Sequence[ThresholdRecord]) -> Table:
         [
             (Column("Class"), lambda row: words(row.class_name)),
             (Column("Threshold", numeric=True), lambda row: number(row.threshold, _ERROR)),
-            (Column("Rule"), lambda row: words(row.rule)),
-            (Column("Fitted on"), lambda row: words(row.fitted_on)),
-            (Column("Positive images", numeric=True), lambda row: whole(row.num_positive)),
+            (Column("Rule", place=1), lambda row: words(row.rule)),
+            (Column("Fitted on", place=1), lambda row: words(row.fitted_on)),
+            (Column("Positive images", numeric=True, place=1), lambda row: whole(row.num_positive)),
             (Column("Sensitivity", numeric=True), lambda row: number(row.sensitivity, _SHARE)),
             (Column("Specificity", numeric=True), lambda row: number(row.specificity, _SHARE)),
         ],

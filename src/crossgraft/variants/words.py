@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from statistics import fmean
 
+from crossgraft.data.page import unreadable_files
 from crossgraft.edit.page import edited_caveat
 from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.record import MetricRecord
@@ -12,7 +13,16 @@ from crossgraft.metrics.words import doubt_in_words, guessing, metric_name_in_wo
 from crossgraft.options.command import RUN
 from crossgraft.options.models import CodeOptions
 from crossgraft.report.source import Source
-from crossgraft.report.verdict import PREDICT_IMAGES, Caveat, CaveatOf, Following, leakage_not_checked, unsound_data
+from crossgraft.report.verdict import (
+    PREDICT_IMAGES,
+    Caveat,
+    CaveatOf,
+    Following,
+    Gravity,
+    leakage_not_checked,
+    unsound_data,
+    warned_of_data,
+)
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.planning.leave_out import ORACLE
 from crossgraft.tune.words import untouched_in_words
@@ -225,7 +235,7 @@ _ENOUGH_SEEDS = 3  # from so many on intervals are those of seeds
 def may_be_guessing(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
     """The interval of the best contains what guessing gives."""
     doubt = best_may_be_guessing(source.record)
-    return None if doubt is None else Caveat(doubt)
+    return None if doubt is None else Caveat(doubt, Gravity.EMPTY)
 
 
 def few_seeds(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
@@ -236,19 +246,19 @@ def few_seeds(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
     is_known = typed.verb == "tune" and typed.has("--compare")
     several = typed.again(("--seeds", str(_ENOUGH_SEEDS)))
     remedy = Following(several, "to see how much another seed changes") if is_known else None
-    return Caveat(record.interval_words, remedy)
+    return Caveat(record.interval_words, Gravity.FLATTERED, remedy)
 
 
 def batch_norm_differs(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
     """A CKA also falls with moved statistics, which some variants have and others have not."""
     text = batch_norms_differ(source.record)
-    return None if text is None else Caveat(text)
+    return None if text is None else Caveat(text, Gravity.LIMITED)
 
 
 def failed_variants(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
     """Variants without a value are in no difference."""
     failed = [row.variant for row in source.record.variants if row.num_failed]
-    return Caveat(f"Not every training ended with a model: {joined(failed)}.") if failed else None
+    return Caveat(f"Not every training ended with a model: {joined(failed)}.", Gravity.HARM) if failed else None
 
 
 def best_of_many(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
@@ -259,7 +269,7 @@ def best_of_many(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
     if number < 2:
         return None
     ways = counted(number, "way", "ways")
-    return Caveat(f"The best of {ways} was found on these test images, so its value is a little too high.")
+    return Caveat(f"The best of {ways} was found on these test images, so its value is a little too high.", Gravity.FLATTERED)
 
 
 def edited_images(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
@@ -270,12 +280,14 @@ def edited_images(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
 def picked_on_test(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
     """Models were picked on images of the domain that they are tested on."""
     about = source.record.domains
-    return None if about is None or not about.is_oracle else Caveat(ORACLE)
+    return None if about is None or not about.is_oracle else Caveat(ORACLE, Gravity.WRONG)
 
 
 COMPARISON_CAVEATS: tuple[CaveatOf[FineTuningComparisonRecord], ...] = (
     picked_on_test,
     unsound_data,
+    unreadable_files,
+    warned_of_data,
     may_be_guessing,
     failed_variants,
     few_seeds,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -48,22 +49,50 @@ def sentence_width() -> int:
     return min(WIDTH, terminal_width())
 
 
-def wrap(text: str, *, indent: str = "", first: str = "") -> str:
+def wrap(text: str, *, indent: str = "", first: str = "", less: int = 0) -> str:
     """Break a sentence, with the names in it, into lines that fit the terminal.
 
     Args:
         text: Without line breaks of its own; those of names are shown as escapes.
         indent: Before each line but the first.
         first: Before the first line.
+        less: Columns that each line leaves free.
     """
     return textwrap.fill(
         visible(text),
-        sentence_width(),
+        sentence_width() - less,
         initial_indent=first,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+_SENTENCE_ENDS = re.compile(r"(?<![.\s]\w)[.!?] (?=[A-Z0-9])")
+
+
+def wrap_in(num_lines: int, text: str, *, indent: str = "", first: str = "", less: int = 0) -> list[str]:
+    """``wrap`` in at most so many lines: the first sentences that fit whole, or else the beginning of the first one.
+
+    Args:
+        num_lines: At least 1.
+        text: The most important sentence first.
+        indent: Before each line but the first.
+        first: Before the first line.
+        less: Columns that each line leaves free.
+    """
+    lines = wrap(text, indent=indent, first=first, less=less).split("\n")
+    if len(lines) <= num_lines:
+        return lines
+    ends = [match.end() - 1 for match in _SENTENCE_ENDS.finditer(text)]
+    for end in reversed(ends):
+        shorter = wrap(text[:end], indent=indent, first=first, less=less).split("\n")
+        if len(shorter) <= num_lines:
+            return shorter
+    last = lines[num_lines - 1]
+    if len(last) + 2 > sentence_width() - less:
+        last = last.rpartition(" ")[0]
+    return [*lines[: num_lines - 1], f"{last.rstrip(' ,;:.')} …"]
 
 
 def place(what: str, path: object) -> str:

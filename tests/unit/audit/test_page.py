@@ -2,6 +2,7 @@
 
 import pytest
 
+from crossgraft.audit.letters import TOO_SMALL
 from crossgraft.audit.page import audit_heading, audited_data_section, confounders_section, outcomes_section
 from crossgraft.audit.page_numbers import differences_section, groups_section, numbers_section
 from crossgraft.audit.record import AuditMetric, GateRecord
@@ -30,7 +31,7 @@ GAPS = ("true_positive_gap", "false_positive_gap", "positive_gap")
 @pytest.fixture
 def make(examples):
     ranking = examples.ranking_record()
-    grouped = ranking.dataset.model_copy(update={"num_groups": 61, "group_column": "patient"})
+    grouped = ranking.dataset.model_copy(update={"num_groups": 61, "group_column": "patient", "num_skipped_unreadable": 0})
 
     def record(**changed):
         return audit_record(changed.pop("dataset", grouped), ranking.models[0], **changed)
@@ -67,14 +68,18 @@ def test_two_levels_of_an_artefact_are_curves_of_one_drawing(make):
 def test_the_answer_puts_the_worst_news_first(make):
     entries = [audit_entry(outcome="passes", confounder="jpeg"), audit_entry()]
     verdict, _ = verdict_of(make(entries=entries, gates=[]))
-    assert verdict.answer == "mobilenetv2_100 relies on tag; mobilenetv2_100 passes with jpeg."
+    assert verdict.answer.startswith(
+        "mobilenetv2_100 relies on tag; mobilenetv2_100 passes with jpeg. The largest SRI is 0.400, of "
+    )
     assert verdict.caveat is None
     assert "crossgraft edit breast" in verdict.following and "--with tag" in verdict.following
 
 
 def test_models_with_the_same_outcome_share_a_sentence(make):
     entries = [audit_entry("resnet18"), audit_entry("resnet50")]
-    assert verdict_of(make(entries=entries, gates=[]))[0].answer == "resnet18 and resnet50 rely on tag."
+    assert verdict_of(make(entries=entries, gates=[]))[0].answer.startswith(
+        "resnet18 and resnet50 rely on tag. The largest SRI is "
+    )
 
 
 def test_a_condition_that_holds_is_in_the_answer_and_in_the_checks(make):
@@ -89,11 +94,11 @@ def test_a_condition_that_holds_is_in_the_answer_and_in_the_checks(make):
 @pytest.mark.parametrize("outcome", ["undetectable", "untrained", "impossible"])
 def test_silence_is_no_pass(make, outcome):
     verdict, _ = verdict_of(make(entries=[audit_entry(outcome=outcome)]))
-    assert verdict.caveat == "1 combination could not be assessed (tag): that is no pass."
+    assert verdict.caveat == "That is no pass: nothing is known about tag."
 
 
 def test_caveats_come_in_the_order_of_their_weight(make, examples):
-    ungrouped = examples.ranking_record().dataset
+    ungrouped = examples.ranking_record().dataset.model_copy(update={"num_skipped_unreadable": 0})
     seen = make(
         dataset=ungrouped,
         mode="trained",
@@ -102,7 +107,7 @@ def test_caveats_come_in_the_order_of_their_weight(make, examples):
     )
     verdict, others = verdict_of(seen)
     assert verdict.caveat.startswith("The model may have learned from these images.")
-    assert [item.split(" ")[0] for item in others] == ["1", "Without"]
+    assert [item.split(" ")[0] for item in others] == ["That", "Without"]
     unsound = CheckRecord(title="Identical images", severity="unsound", text="8 are in two parts.")
     assert "8 are in two parts" in verdict_of(make(checks=[unsound]))[0].caveat
 
@@ -147,7 +152,7 @@ def test_mitigations_have_a_column_and_no_part_in_the_answer(make):
     (table,) = outcomes_section(Source(record)).blocks
     place = titles(table).index("Training")
     assert [texts(row)[place] for row in table.rows] == ["erm", "dfr"]
-    assert verdict_of(record)[0].answer == "mobilenetv2_100 relies on tag."
+    assert verdict_of(record)[0].answer.startswith("mobilenetv2_100 relies on tag: SRI ")
 
 
 def test_what_is_neither_reliance_nor_a_pass_says_why(make):
@@ -224,6 +229,14 @@ def test_what_is_lost_in_rounding_is_said(make):
     faint = [confounder_record(rms=0.02)]
     assert verdict_of(make(confounders=faint))[0].caveat.startswith("tag changes less than 0.3 grey levels")
     assert verdict_of(make(confounders=faint, strength=0.0))[0].caveat is None
+
+
+def test_letters_that_cannot_be_seen_are_tried_larger(make):
+    spot = [audit_entry(outcome="undetectable", reason=TOO_SMALL.format(high="4.0"))]
+    assert verdict_of(make(entries=spot))[0].following.endswith("--confounder tag:size=0.125")
+    hopeless = [audit_entry(outcome="undetectable", reason=TOO_SMALL.format(high="0.1"))]
+    assert "size=" not in verdict_of(make(entries=hopeless))[0].following
+    assert "size=" not in verdict_of(make(entries=[audit_entry(outcome="passes", reason="Of 6 pixels.")]))[0].following
 
 
 def test_mitigations_are_left_out_of_what_full_mode_is_asked(make):

@@ -12,7 +12,8 @@ from support.fewshot_records import fewshot_record, head
 @pytest.fixture
 def record(examples):
     ranking = examples.ranking_record()
-    return lambda **changed: fewshot_record(ranking.dataset, ranking.models[0], **changed)
+    dataset = ranking.dataset.model_copy(update={"num_skipped_unreadable": 0})
+    return lambda **changed: fewshot_record(dataset, ranking.models[0], **changed)
 
 
 @pytest.mark.parametrize(

@@ -32,16 +32,16 @@ def record():
 
 
 def test_the_verdict_counts_classes_and_says_what_such_answers_are_worth(record, source_of):
-    verdict, worth, *_ = prediction_verdict_section(source_of(record)).blocks
-    assert verdict.answer == "40 images. benign: 20 (50\N{NO-BREAK SPACE}%); malignant: 20 (50\N{NO-BREAK SPACE}%)."
-    assert worth.text.startswith("On these images: Balanced accuracy 0.70")
-    assert "When it was fine-tuned: Balanced accuracy 0.83" in worth.text
+    answer = prediction_verdict_section(source_of(record)).blocks[0].answer
+    assert answer.startswith("Balanced accuracy 0.70 (")
+    assert answer.endswith("Predicted for 40 images: benign 20 (50\N{NO-BREAK SPACE}%), malignant 20 (50\N{NO-BREAK SPACE}%).")
     unknown = prediction_verdict_section(source_of(prediction_record(labelled=False))).blocks[0]
+    assert unknown.answer.startswith("When it was fine-tuned: Balanced accuracy 0.83")
     assert "true classes of these images are not known" in unknown.caveat
     nothing = prediction_record(labelled=False, training_metrics=[], num_unreadable=1)
-    verdict, _, worth, *_ = prediction_verdict_section(source_of(nothing)).blocks
-    assert "1 image could not be read." in verdict.answer
-    assert "was not measured" in worth.text
+    verdict, others, *_ = prediction_verdict_section(source_of(nothing)).blocks
+    assert "1 image could not be read and are left out." in others.blocks[0].items
+    assert "was not measured" in verdict.answer
     assert prediction_heading(source_of(record)).title == "Predictions for new images"
 
 
@@ -118,8 +118,8 @@ def test_a_value_is_of_images_that_were_not_seen_only_where_it_was_measured_on_t
     def told(**changes):
         return worth_in_words(record.model_copy(update={"num_seen": 12, **changes}))
 
-    assert told().startswith("On the images that it had not seen: Balanced accuracy 0.70")
-    assert told(warnings=[f"12 of 17 images had a part … {NOT_SEEN}."]).startswith("On these images: Balanced accuracy")
+    assert told().startswith("Balanced accuracy 0.70") and told().endswith("on 40 images that it had not seen.")
+    assert told(warnings=[f"12 of 17 images had a part … {NOT_SEEN}."]).endswith("on 40 images.")
     assert ".." not in told().replace("…", "")
 
 

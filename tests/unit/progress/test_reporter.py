@@ -283,3 +283,56 @@ def test_python_shows_progress_where_somebody_watches(monkeypatch, stream, is_qu
 def test_python_shows_progress_in_a_notebook(monkeypatch):
     monkeypatch.setattr(sys, "stderr", type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})())
     assert not default_reporter().quiet
+
+
+def left_on_screen(text):
+    """What a terminal shows at the end: a line that is erased is written over."""
+    return "\n".join(line.rpartition("\x1b[2K")[2].rpartition("\r")[2] for line in text.split("\n")).strip("\n")
+
+
+@pytest.fixture
+def brief(monkeypatch):
+    """A brief reporter, and the terminal that it writes to."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = Terminal()
+    return Reporter(stream, is_brief=True), stream
+
+
+def test_a_brief_reporter_leaves_no_line_of_progress_on_a_terminal(brief):
+    reporter, stream = brief
+    reporter.say("Starting rank.")
+    reporter.mention("A line that is longer than the forty columns of this terminal.")
+    assert "Starting rank." in stream.getvalue()
+    assert left_on_screen(stream.getvalue()).startswith("A line that is longer") and stream.getvalue().endswith("…")
+    assert not reporter.say_in_brief(unless_in="")
+    assert left_on_screen(stream.getvalue()) == ""
+
+
+def test_a_brief_reporter_holds_warnings_back_and_says_the_first_that_is_said_nowhere_else(brief):
+    reporter, stream = brief
+    reporter.warn("Copies: two pictures are in both parts. Remove them.")
+    reporter.warn("The memory of the device is full; going on.")
+    reporter.warn("Another one.")
+    assert reporter.say_in_brief(unless_in="Caveat: Copies: two pictures are in\n  both parts. Remove them.")
+    (line,) = left_on_screen(stream.getvalue()).splitlines()
+    assert line == "Warning: The … (1 more: --verbose)"
+    reporter.say_what_was_held()
+    assert left_on_screen(stream.getvalue()).splitlines() == [line]  # said once
+
+
+def test_where_no_result_comes_warnings_are_said_whole(brief):
+    reporter, stream = brief
+    reporter.warn("The first of two warnings that are longer than a line.")
+    reporter.say("Going on.")
+    reporter.say_what_was_held()
+    assert left_on_screen(stream.getvalue()) == "Warning: The first of two warnings that are longer than a line."
+
+
+def test_in_a_pipe_a_brief_reporter_is_like_any_other():
+    stream = io.StringIO()
+    reporter = Reporter(stream, is_brief=True)
+    reporter.say("Starting rank.")
+    reporter.warn("Careful.")
+    assert stream.getvalue() == "Starting rank.\nWarning: Careful.\n"
+    assert not reporter.say_in_brief(unless_in="")

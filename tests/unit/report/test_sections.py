@@ -108,7 +108,7 @@ def test_the_verdict_is_the_advice_two_sentences_and_one_figure(ranking, source_
     section = verdict_section(source_of(ranking))
     verdict, others, why, figure = section.blocks
     assert verdict.answer == answer_in_words(ranking)
-    assert verdict.caveat == "Unreadable images: 2 unreadable images were left out."
+    assert verdict.caveat == "2 of 548 images could not be read and are left out."
     assert others.blocks[0].items == [
         "Patient leakage: No group column was given, so images of one patient may lie on both sides."
     ]

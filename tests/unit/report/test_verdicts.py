@@ -143,14 +143,27 @@ def test_folds_are_not_proposed_where_a_class_cannot_fill_them(train, test, has_
 def test_a_class_that_is_missed_is_named_by_counts():
     confusion = ConfusionRecord(class_names=["nevus", "melanoma"], counts=[[60, 4], [18, 2]])
     record = tuning_record(class_names=("nevus", "melanoma"), confusion=confusion)
-    assert verdict_of(record)[0].caveat == "It misses 18 of 20 images of melanoma. Guessing misses 0.50 of them."
-    half = ConfusionRecord(class_names=["nevus", "melanoma"], counts=[[60, 4], [10, 10]])
-    assert verdict_of(tuning_record(confusion=half))[0].caveat is None
+    assert verdict_of(record)[0].caveat == "It took 18 of 20 images of melanoma for nevus; guessing would miss about 10."
+    few = ConfusionRecord(class_names=["nevus", "melanoma"], counts=[[60, 4], [2, 18]])
+    assert verdict_of(tuning_record(confusion=few))[0].caveat is None
     none_there = ConfusionRecord(class_names=["nevus", "melanoma"], counts=[[60, 4], [0, 0]])
     assert verdict_of(tuning_record(confusion=none_there))[0].caveat is None
-    two = ConfusionRecord(class_names=["a", "b", "c"], counts=[[9, 1, 0], [9, 1, 0], [8, 0, 2]])
-    caveat = verdict_of(tuning_record(class_names=("a", "b", "c"), confusion=two))[0].caveat
-    assert caveat == "It misses 9 of 10 images of b. Guessing misses 0.67 of them; 1 other class is no better off."
+
+
+def test_a_class_taken_for_another_stands_before_what_nobody_looked_for():
+    names = ["AbdomenCT", "ChestCT", "Hand"]
+    confusion = ConfusionRecord(class_names=names, counts=[[6, 7, 0], [0, 13, 0], [0, 1, 12]])
+    rows = [metric("balanced_accuracy", 0.8), sensitivity("AbdomenCT", 6, 13, low=0.19, high=0.75)]
+    not_checked = {"leakage_checked": False, "leakage": "There are no groups."}
+    record = tuning_record(class_names=tuple(names), confusion=confusion, metrics=rows, **not_checked)
+    verdict, others = verdict_of(record)
+    assert verdict.caveat.replace("\N{NO-BREAK SPACE}", " ") == (
+        "It took 7 of 13 images of AbdomenCT for ChestCT (sensitivity 0.46, 95 % interval 0.19 to 0.75)."
+    )
+    assert others[-1] == "There are no groups."
+    right = ConfusionRecord(class_names=names, counts=[[12, 1, 0], [0, 13, 0], [0, 1, 12]])
+    healthy = tuning_record(class_names=tuple(names), confusion=right, metrics=rows[:1], **not_checked)
+    assert verdict_of(healthy)[0].caveat == "There are no groups."
 
 
 def test_a_label_that_is_given_no_more_often_where_it_belongs_is_named():
@@ -163,8 +176,22 @@ def test_a_label_that_is_given_no_more_often_where_it_belongs_is_named():
         record = tuning_record(task="multi-label", class_names=("oedema", "b"), primary_metric="auc", metrics=rows)
         return verdict_of(record)[0].caveat
 
-    assert caveat(2, 8) == "It misses 18 of 20 images with oedema. Guessing does as well."
-    assert caveat(3, 8) is None
+    assert caveat(2, 8).startswith("It missed 18 of 20 images with oedema (sensitivity 0.10, ")
+    assert caveat(2, 8).endswith("; guessing would miss about 18.")
+    assert caveat(12, 50).endswith("; guessing would miss about 8.")
+    assert "guessing" not in caveat(3, 8)
+    assert caveat(12, 8) is None
+
+
+def test_files_that_could_not_be_read_are_a_harm_where_they_are_many(ranking):
+    def caveats(num_unreadable):
+        data = ranking.dataset.model_copy(update={"num_skipped_unreadable": num_unreadable, "num_images": 500})
+        record = tuning_record(leakage_checked=False, leakage="There are no groups.").model_copy(update={"dataset": data})
+        verdict, others = verdict_of(record)
+        return [verdict.caveat, *others]
+
+    assert caveats(40) == ["40 of 540 images could not be read and are left out.", "There are no groups."]
+    assert caveats(0) == ["There are no groups."]
 
 
 def test_val_far_above_test_is_said_where_chance_does_not_explain_it():
@@ -212,7 +239,7 @@ def test_the_best_models_of_a_ranking_are_trained_next(ranking):
     assert (verdict.answer, verdict.caveat) == (answer_in_words(record), "A random network does as well.")
     rest = "--models vit_tiny,resnet18 --budget 100%"
     assert verdict.following == f"crossgraft select /data/lesions.csv {rest} --label-column dx --seed 3"
-    assert others[0].startswith("Unreadable images")
+    assert others[0].startswith("2 of 548 images could not be read")
     assert verdict_of(record)[0].following == f"crossgraft select DATA {rest}"
     in_folds, _ = verdict_of(record, f"{RANKED} --folds 5")
     assert in_folds.following.startswith("crossgraft tune /data/lesions.csv --model vit_tiny")
@@ -256,7 +283,7 @@ def test_the_page_says_that_images_had_a_part_in_the_fine_tuning():
     without_test = prediction_record(warnings=[f"9 of 40 images … {NOT_SEEN}."])
     asked, _ = verdict_of(without_test, "crossgraft predict runs/tune images --out runs/p")
     assert asked.following == "crossgraft predict runs/tune OTHER_IMAGES"
-    assert verdict_of(prediction_record(warnings=["Odd."]))[0].caveat == "Odd."
+    assert "Odd." in verdict_of(prediction_record(warnings=["Odd."]))[1]
 
 
 def test_predictions_that_nobody_measured_are_measured_next():
@@ -264,7 +291,10 @@ def test_predictions_that_nobody_measured_are_measured_next():
     verdict, _ = verdict_of(prediction_record(labelled=False), typed)
     assert "was not measured; the result of the fine-tuning carries over only to images of the same kind." in verdict.caveat
     assert verdict.following == "crossgraft predict runs/tune LABELLED_IMAGES --code net.py"
-    measured, _ = verdict_of(prediction_record(), typed)
+    record = prediction_record()
+    assert verdict_of(record, typed)[0].caveat.startswith("It took 11 of 20 images of benign for malignant")
+    right = [row.model_copy(update={"target": row.decision}) for row in record.rows]
+    measured, _ = verdict_of(record.model_copy(update={"rows": right}), typed)
     assert "like those of training" in measured.caveat
     assert measured.following == "crossgraft export runs/tune --code net.py"
 
@@ -302,8 +332,9 @@ def test_one_training_each_asks_for_more_seeds():
 def test_a_check_says_what_to_repair_or_ranks_next(examples):
     typed = "crossgraft check images --group-column patient --holdout 0.2 --out runs/check"
     unsound, _ = verdict_of(examples.data_check_record(), typed)
-    assert unsound.caveat == "Remove them."
-    assert unsound.following == "crossgraft check images --group-column patient --holdout 0.2"
+    assert unsound.answer == "Not sound. 2 pictures are in more than one split. Remove them."
+    assert unsound.caveat is None
+    assert unsound.following == "crossgraft check images --group-column patient --holdout 0.2 --verbose"
     sound, _ = verdict_of(examples.data_check_record(is_sound=True), typed)
     assert sound.caveat is None
     assert sound.following.startswith("crossgraft rank images --group-column patient --holdout 0.2 --models ")

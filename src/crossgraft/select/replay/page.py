@@ -165,5 +165,6 @@ REPLAY = Kind(
     ReplayRecord,
     replay_heading,
     (replay_verdict_section, regrets_section, orders_section, lacking_section, provenance_section, references_section),
+    tables_answer=True,
     terminal=(regrets_section, orders_section, lacking_section, replay_verdict_section),
 )

@@ -1,0 +1,195 @@
+"""Harms that metrics show and a mean hides: a class that is missed or taken for another, probabilities that are no risks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from crossgraft.metrics.record import CalibrationRecord, ConfusionRecord, MetricRecord
+from crossgraft.report.verdict import Caveat, Gravity
+from crossgraft.tasks import Task
+from crossgraft.words.formatting import NumberFormat, count, counted, joined
+
+LEAST_MISSED = 2
+"""Images of a class; one mistake alone says nothing of it."""
+MOST_FOUND = 0.5
+"""A class with at most this sensitivity is missed: a finding by itself, whatever the other classes have."""
+LEVEL = 0.05
+"""Level of the test whether a class is missed more often than all others, divided by the number of classes (Bonferroni)."""
+LEAST_ERROR = 0.05
+"""Probabilities that are off by less on average mislead nobody."""
+STANDARD_ERRORS = 3.0
+"""So many above what perfect probabilities show on as many images, a calibration error is no chance (p about 0.001)."""
+
+_SHARE = NumberFormat(decimals=2)
+
+
+class ClassErrors(NamedTuple):
+    """What became of the images of one class (label).
+
+    Attributes:
+        name: Name of the class.
+        images: Number of those that were measured.
+        missed: Number of those that were not recognised.
+        taken_for: Classes that they were taken for, with counts; empty where images may have several labels.
+        sensitivity: With its interval; None where it was not recorded.
+        by_guessing: The share that guessing misses: of a label, what is given to as many images without it.
+    """
+
+    name: str
+    images: int
+    missed: int
+    taken_for: dict[str, int]
+    sensitivity: MetricRecord | None = None
+    by_guessing: float | None = None
+
+
+def errors_of_classes(
+    class_names: Sequence[str], counts: Sequence[Sequence[int]], metrics: Sequence[MetricRecord] = ()
+) -> list[ClassErrors]:
+    """One entry per class that has images.
+
+    Args:
+        class_names: In the order of ``counts``.
+        counts: Confusion matrix; row: true class, column: predicted one.
+        metrics: Metrics of classes on the same images.
+    """
+    known = {row.class_name: row for row in metrics if row.metric == "sensitivity"}
+    guess = 1 - 1 / len(class_names)
+    entries: list[ClassErrors] = []
+    for place, (name, row) in enumerate(zip(class_names, counts, strict=True)):
+        taken = {other: number for column, (other, number) in enumerate(zip(class_names, row, strict=True)) if column != place}
+        entries.append(ClassErrors(name, sum(row), sum(taken.values()), taken, known.get(name), guess))
+    return [entry for entry in entries if entry.images]
+
+
+def errors_of_labels(metrics: Sequence[MetricRecord]) -> list[ClassErrors]:
+    """One entry per label whose sensitivity has a value.
+
+    Args:
+        metrics: Sensitivities and specificities of labels on the same images.
+    """
+    specificities = {row.class_name: row.value for row in metrics if row.metric == "specificity"}
+    return [
+        ClassErrors(name, row.num_images, round((1 - row.value) * row.num_images), {}, row, specificities.get(name))
+        for row in metrics
+        if row.metric == "sensitivity" and (name := row.class_name) is not None and row.value is not None and row.num_images
+    ]
+
+
+def missed_class_caveat(
+    task: Task, confusion: ConfusionRecord | None, metrics: Sequence[MetricRecord], *, splits: Sequence[str]
+) -> Caveat | None:
+    """The class (label) that is missed, or taken for another, more often than the others.
+
+    Args:
+        task: Says whether an image has one class.
+        confusion: Answers by true class; None: not known, or an image may have several labels.
+        metrics: All that were measured.
+        splits: Parts of the data that count where there is no confusion matrix.
+    """
+    if task.partitions:
+        if confusion is None:
+            return None
+        entries = errors_of_classes(confusion.class_names, confusion.counts, _of_classes(metrics, [confusion.split]))
+    else:
+        entries = errors_of_labels(_of_classes(metrics, splits))
+    return missed_in_words(missed_classes(entries), task)
+
+
+def _of_classes(metrics: Sequence[MetricRecord], splits: Sequence[str]) -> list[MetricRecord]:
+    """Those of single classes on all images of parts of the data."""
+    return [row for row in metrics if row.class_name is not None and row.split in splits and row.attribute is None]
+
+
+def missed_classes(entries: Sequence[ClassErrors]) -> list[ClassErrors]:
+    """Those that are missed, the one with the largest share first.
+
+    A class is missed where at least half of its images are (``MOST_FOUND``), or as many as by guessing, or where they are missed
+    more often than those of all other classes together: one-sided exact test of Fisher at ``LEVEL`` over the number of classes.
+    Where its sensitivity has an interval, which counts patients, that must lie below the share of the others, too. Labels, which
+    an image may have several of, are not compared with each other.
+    """
+    missed = [entry for entry in entries if entry.missed >= LEAST_MISSED and _is_missed(entry, entries)]
+    return sorted(missed, key=lambda entry: (-entry.missed / entry.images, -entry.images))
+
+
+def _is_missed(entry: ClassErrors, entries: Sequence[ClassErrors]) -> bool:
+    if entry.images - entry.missed <= MOST_FOUND * entry.images:
+        return True
+    if entry.by_guessing is not None and entry.missed >= entry.by_guessing * entry.images:
+        return True
+    if not entry.taken_for:
+        return False
+    others = [other for other in entries if other is not entry]
+    images, missed = sum(other.images for other in others), sum(other.missed for other in others)
+    if not images:
+        return False
+    p_value = _at_least(entry.missed, of=entry.images, drawn=entry.missed + missed, among=entry.images + images)
+    high = None if entry.sensitivity is None else entry.sensitivity.high
+    return p_value <= LEVEL / len(entries) and (high is None or high < 1 - missed / images)
+
+
+def _at_least(hits: int, *, of: int, drawn: int, among: int) -> float:
+    """P(at least ``hits`` of ``drawn`` without putting back are among ``of`` marked ones), of ``among`` (hypergeometric)."""
+    ways = sum(math.comb(of, k) * math.comb(among - of, drawn - k) for k in range(hits, min(of, drawn) + 1))
+    return ways / math.comb(among, drawn)
+
+
+def missed_in_words(missed: Sequence[ClassErrors], task: Task) -> Caveat | None:
+    """The class that is missed most, what it was taken for, and which others are missed."""
+    if not missed:
+        return None
+    worst, others = missed[0], [entry.name for entry in missed[1:]]
+    for_what = max(worst.taken_for.items(), key=lambda item: item[1], default=("", 0))
+    images = f"{count(worst.missed)} of {counted(worst.images, 'image')} {task.of} {worst.name}"
+    if for_what[1] == worst.missed:
+        text = f"It took {images} for {for_what[0]}"
+    elif 2 * for_what[1] > worst.missed:
+        text = f"It missed {images}, and took {count(for_what[1])} of them for {for_what[0]}"
+    else:
+        text = f"It missed {images}"
+    guess = ""
+    if worst.by_guessing is not None and worst.missed >= worst.by_guessing * worst.images:
+        guess = f"; guessing would miss about {round(worst.by_guessing * worst.images)}"
+    also = f" Also missed often: {joined(others)}." if others else ""
+    return Caveat(f"{text}{_interval(worst.sensitivity)}{guess}.{also}", Gravity.HARM)
+
+
+def _interval(sensitivity: MetricRecord | None) -> str:
+    if sensitivity is None or sensitivity.value is None:
+        return ""
+    value = f"sensitivity {_SHARE(sensitivity.value)}"
+    if sensitivity.low is None or sensitivity.high is None:
+        return f" ({value})"
+    return f" ({value}, 95\N{NO-BREAK SPACE}% interval {_SHARE(sensitivity.low)} to {_SHARE(sensitivity.high)})"
+
+
+def wrong_risks(calibration: CalibrationRecord | None, task: Task) -> Caveat | None:
+    """Probabilities that are further off than perfect ones would look on as many images.
+
+    Of perfect probabilities the sum of confidence minus right or wrong in bin b has variance n_b m_b (1 − m_b) at most, with m_b
+    their mean; its size has the mean √(2/π) and the variance (1 − 2/π) of a half-normal one. The calibration error adds them up.
+    """
+    if calibration is None:
+        return None
+    bins = calibration.bins_calibrated or calibration.bins_raw
+    known = [(row.num_images, row.mean_probability, row.share_right) for row in bins if row.num_images]
+    filled = [(n, mean, right) for n, mean, right in known if mean is not None and right is not None]
+    num_images = sum(n for n, _, _ in filled)
+    if not num_images:
+        return None
+    error = sum(n * abs(mean - right) for n, mean, right in filled) / num_images
+    variances = [n * mean * (1 - mean) for n, mean, _ in filled]
+    by_chance = math.sqrt(2 / math.pi) * sum(map(math.sqrt, variances)) / num_images
+    standard_error = math.sqrt((1 - 2 / math.pi) * sum(variances)) / num_images
+    if error < LEAST_ERROR or error <= by_chance + STANDARD_ERRORS * standard_error:
+        return None
+    too_high = sum(n * (mean - right) for n, mean, right in filled) > 0
+    how = ("too high" if too_high else "too low") if not task.partitions else ("too sure" if too_high else "not sure enough")
+    return Caveat(
+        f"Its probabilities are off by {_SHARE(error)} on average, mostly {how}: do not read them as risks. Perfect ones would "
+        f"look off by about {_SHARE(by_chance)} on so few images.",
+        Gravity.HARM,
+    )
