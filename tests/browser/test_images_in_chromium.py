@@ -75,7 +75,7 @@ def test_the_filter_is_one_for_images_table_and_cells(page):
 def test_groups_and_certainty_filter_too(page):
     page.locator(".filter").get_by_label("Certainty").select_option(label="0.9 and above")
     few = len(rows_shown(page)[0])
-    page.get_by_label("Group").select_option(index=2)
+    page.locator(".filter").get_by_label("Group").select_option(index=2)
     assert 0 < len(rows_shown(page)[0]) <= 2 < few
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 from PIL import Image
@@ -30,8 +30,15 @@ def thumbnail_png(pixels: np.ndarray) -> str:
     return _in_base64(_thumbnail(pixels), format="PNG", optimize=True)
 
 
-def smallest_thumbnail(pixels: np.ndarray) -> dict[str, str]:
-    """``png_base64`` or ``jpeg_base64``, whichever is the shorter: thousands of photographs as PNG would be too large a page."""
+class SmallImage(TypedDict, total=False):
+    """One of two fields of a record of a small image."""
+
+    png_base64: str
+    jpeg_base64: str
+
+
+def smallest_thumbnail(pixels: np.ndarray) -> SmallImage:
+    """PNG or JPEG, whichever is the shorter: thousands of photographs as PNG would be too large a page."""
     image = _thumbnail(pixels)
     png, jpeg = _in_base64(image, format="PNG"), _in_base64(image, format="JPEG", quality=_JPEG_QUALITY)
     return {"png_base64": png} if len(png) <= len(jpeg) else {"jpeg_base64": jpeg}

@@ -5,8 +5,9 @@ Everything stands in the page. The script only hides what a filter leaves out, c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 from crossgraft.records.base import AnswerRecord, Thumbnail
@@ -59,6 +60,8 @@ class Crossed(NamedTuple):
         counts: One list a row.
         row_facet: Place of the facet of the rows.
         column_facet: That of the columns.
+        row_name: What the names of the rows are, in a word.
+        column_name: What those of the columns are.
         caption: What to see.
         csv: The same as a table, for its CSV file.
     """
@@ -68,6 +71,8 @@ class Crossed(NamedTuple):
     counts: Sequence[Sequence[int]]
     row_facet: int
     column_facet: int
+    row_name: str
+    column_name: str
     caption: str
     csv: Table
 
@@ -132,7 +137,8 @@ def explorer_of(
         class_names: Names of the classes, in their order.
         identifier: Unique on the page.
         caption: Sentence below the images.
-        confusion: Images of each true class and answer, and what to see in it.
+        confusion: Images of each true class and answer, and what to see in it; None: of several models the answers of the first
+            two are crossed instead.
         without: Part of the data that is not shown at first.
     """
     shown = sorted((each for each in thumbnails if each.answers), key=_first_looked_at)
@@ -154,7 +160,10 @@ def explorer_of(
         for each in shown
     ]
     num_models = len(shown[0].answers) if shown else 0
-    crossed = None if confusion is None else _crossed(confusion, class_names, thumbnails)
+    if confusion is not None:
+        crossed = _crossed(confusion, class_names, thumbnails)
+    else:
+        crossed = _of_two_models(shown, class_names, thumbnails) if num_models > 1 else None
     counted = sum(not picture.is_hidden for picture in pictures)
     return Explorer(
         identifier=identifier,
@@ -213,16 +222,18 @@ def _outcome(answers: Sequence[AnswerRecord]) -> str:
     right = [answer.is_right for answer in answers]
     if None in right:
         return _NOT_KNOWN
-    if len(answers) == 1:
+    if len(right) == 1:
         return "right" if right[0] else "wrong"
-    if all(right):
-        return "both right"
-    if not any(right):
-        return "both wrong"
+    if len(right) > 2:
+        return f"{sum(map(bool, right))} of {len(right)} right"
+    if right[0] == right[1]:
+        return "both right" if right[0] else "both wrong"
     return f"only {next(answer.model for answer in answers if answer.is_right)} right"
 
 
 def _outcomes(models: Sequence[str]) -> list[str]:
+    if len(models) > 2:
+        return [f"{number} of {len(models)} right" for number in range(len(models) + 1)]
     return ["wrong", "right"] if len(models) == 1 else ["both wrong", *(f"only {name} right" for name in models), "both right"]
 
 
@@ -261,9 +272,23 @@ def _crossed(
         counts=counts,
         row_facet=1,
         column_facet=2,
+        row_name="true",
+        column_name="answer",
         caption=caption,
         csv=csv,
     )
+
+
+def _of_two_models(shown: Sequence[Thumbnail], class_names: Sequence[str], thumbnails: Sequence[Thumbnail]) -> Crossed | None:
+    """Answers of the first model (rows) and of the second; None where images have several labels."""
+    pairs = Counter((each.answers[0].decision, each.answers[1].decision) for each in shown)
+    if not {name for pair in pairs for name in pair} <= set(class_names):
+        return None
+    first, second = (answer.model for answer in shown[0].answers[:2])
+    counts = [[pairs[one, other] for other in class_names] for one in class_names]
+    crossed = _crossed((counts, "On the diagonal both say the same, right or wrong."), class_names, thumbnails)
+    csv = replace(crossed.csv, caption=f"Images by the answers of {first} (rows) and {second} (columns)", file_name="answers")
+    return crossed._replace(row_facet=2, column_facet=3, row_name=first, column_name=second, csv=csv)
 
 
 def _table(shown: Sequence[Thumbnail], file_name: str) -> Table:

@@ -25,13 +25,13 @@ class Answered(NamedTuple):
         row: Its place in the data, from 0.
         split: Name of its part.
         target: Its true class, or all its labels.
-        answer: What was said of it.
+        answers: What each model said of it.
     """
 
     row: int
     split: str
     target: str
-    answer: AnswerRecord
+    answers: tuple[AnswerRecord, ...]
 
 
 def answers_of_folds(folds: Sequence[FoldPredictions], dataset: Dataset, *, task: Task) -> list[Answered]:
@@ -58,10 +58,12 @@ def _answers(
             row=int(row),
             split=split,
             target="; ".join(task.names_of(targets[place], names)) or NO_LABEL,
-            answer=AnswerRecord(
-                decision="; ".join(task.names_of(decisions[place], names)) or NO_LABEL,
-                certainty=round(float(sure[place]), 4),
-                is_right=bool(right[place]),
+            answers=(
+                AnswerRecord(
+                    decision="; ".join(task.names_of(decisions[place], names)) or NO_LABEL,
+                    certainty=round(float(sure[place]), 4),
+                    is_right=bool(right[place]),
+                ),
             ),
         )
         for place, row in enumerate(rows)
@@ -84,7 +86,7 @@ def pictures_of_answers(answers: Sequence[Answered], dataset: Dataset, *, needed
             split=one.split,
             target=one.target,
             group=None if groups is None else int(groups[one.row]) + 1,
-            answers=[one.answer],
+            answers=list(one.answers),
         )
         for one in _chosen(answers, frozenset(needed))
     ]
@@ -94,11 +96,11 @@ def _chosen(answers: Sequence[Answered], needed: frozenset[int]) -> list[Answere
     """Those that are needed, then one of each cell after the other, the surest of a cell first; in the order of the data."""
     if len(answers) <= MOST_PICTURES:
         return list(answers)
-    cells: defaultdict[tuple[bool, str, str], list[Answered]] = defaultdict(list)
+    cells: defaultdict[tuple[bool, str, tuple[str, ...]], list[Answered]] = defaultdict(list)
     first = [one for one in answers if one.row + 1 in needed]
-    for one in sorted(answers, key=lambda one: -one.answer.certainty):
+    for one in sorted(answers, key=lambda one: -one.answers[0].certainty):
         if one.row + 1 not in needed:
-            cells[one.split == "val", one.target, one.answer.decision].append(one)
+            cells[one.split == "val", one.target, tuple(answer.decision for answer in one.answers)].append(one)
     of_test, of_val = ([cell for key, cell in cells.items() if key[0] is is_val] for is_val in (False, True))
     in_turn = chain(chain.from_iterable(zip_longest(*of_test)), chain.from_iterable(zip_longest(*of_val)))
     kept = {one.row for one in [*first, *(one for one in in_turn if one is not None)][:MOST_PICTURES]}

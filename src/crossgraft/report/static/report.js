@@ -182,8 +182,9 @@ function makeExplorer(box) {
   const cells = Array.from(box.querySelectorAll("[data-set]"), (cell) => {
     const [facets, values] = [cell.dataset.facets, cell.dataset.set].map((text) => text.split(" ").map(Number));
     const button = make("button", { type: "button" }, ...cell.childNodes);
-    const line = cell.parentElement, head = line.closest("table").tHead.rows[0].cells[cell.cellIndex];
-    button.setAttribute("aria-label", `true ${line.cells[0].textContent.trim()}, answer ${head.textContent.trim()}: ${button.textContent}`);
+    const line = cell.parentElement, table = line.closest("table"), head = table.tHead.rows[0].cells[cell.cellIndex];
+    const names = [`${table.dataset.rows} ${line.cells[0].textContent.trim()}`, `${table.dataset.columns} ${head.textContent.trim()}`];
+    button.setAttribute("aria-label", `${names.join(", ")}: ${button.textContent}`);
     cell.append(button);
     button.addEventListener("click", () => {
       const again = button.getAttribute("aria-pressed") === "true";

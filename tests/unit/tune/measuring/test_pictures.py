@@ -31,7 +31,7 @@ def test_the_answers_of_a_split_are_those_of_test_then_those_of_val():
     fold = predicted([0, 1], [[2, 0], [2, 0]], val=[3], val_logits=[[0, 2]])
     found = answers_of_folds([fold], data, task=MultiClassTask())
     sure = round(float(1 / (1 + np.exp(-2))), 4)
-    assert [(one.row, one.split, one.target, one.answer) for one in found] == [
+    assert [(one.row, one.split, one.target, *one.answers) for one in found] == [
         (0, "test", "a", AnswerRecord(decision="a", certainty=sure, is_right=True)),
         (1, "test", "b", AnswerRecord(decision="a", certainty=sure, is_right=False)),
         (3, "val", "b", AnswerRecord(decision="b", certainty=sure, is_right=True)),
@@ -51,12 +51,12 @@ def test_of_labels_all_have_to_be_right():
     data = dataset(np.array([[1, 0], [0, 0]]))
     fold = predicted([0, 1], [[3, 3], [-3, -3]])
     wrong, right = answers_of_folds([fold], data, task=MultiLabelTask())
-    assert (wrong.answer.decision, wrong.answer.is_right) == ("; ".join(data.class_names), False)
-    assert (right.target, right.answer.decision, right.answer.is_right) == ("none", "none", True)
+    assert (wrong.answers[0].decision, wrong.answers[0].is_right) == ("; ".join(data.class_names), False)
+    assert (right.target, right.answers[0].decision, right.answers[0].is_right) == ("none", "none", True)
 
 
 def answered(row, target, said, certainty=0.5, split="test"):
-    return Answered(row, split, target, AnswerRecord(decision=said, certainty=certainty, is_right=target == said))
+    return Answered(row, split, target, (AnswerRecord(decision=said, certainty=certainty, is_right=target == said),))
 
 
 def test_of_many_each_cell_gives_as_many_as_it_can_and_what_is_needed_stays(monkeypatch):
