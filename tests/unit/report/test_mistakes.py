@@ -7,6 +7,8 @@ from crossgraft.report.explorer import Explorer
 from crossgraft.report.tables import Table
 from crossgraft.tune.page import answers_section
 from crossgraft.tune.record import MistakeRecord, MistakesRecord
+from crossgraft.variants.page import side_by_side_section
+from support.comparison_records import comparison_record
 from support.tuning_records import EVIL, tuning_record
 
 
@@ -69,3 +71,11 @@ def test_names_of_classes_do_not_get_out_of_the_page(examples, tmp_path):
     assert EVIL not in page
     assert 'alt="Row 3: benign (0.900), true &lt;script&gt;' in page
     assert 'data-mark="&lt;script&gt;' in page
+
+
+def test_two_ways_to_fine_tune_stand_side_by_side_on_each_image(source_of, examples):
+    png, record = examples.thumbnails(["5"])[0].png_base64, comparison_record()
+    answers = [AnswerRecord(model=name, decision="x", certainty=0.9, is_right=False) for name in ("full", "linear")]
+    section = side_by_side_section(source_of(record, thumbnails=[Thumbnail(row=1, target="y", png_base64=png, answers=answers)]))
+    assert section.is_open and section.blocks[0].pictures[0].label == "Row 1: full: x (0.900); linear: x (0.900), true y"
+    assert side_by_side_section(source_of(record)) is None
