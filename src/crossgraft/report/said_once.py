@@ -12,7 +12,7 @@ from crossgraft.report.tables import Table
 
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9])")
 _LEAST_WORDS = 5
-"""Of a sentence; fewer may stand anywhere: "All of them.", "See above."."""
+"""Sentences of fewer words may stand anywhere."""
 _ABOVE = "See above."
 
 
