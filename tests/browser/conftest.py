@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from crossgraft import evaluate_published, write_report
-from crossgraft.records.base import AnswerRecord, Thumbnail
+from crossgraft.records.base import ImageAnswer, Thumbnail
 from crossgraft.tune.record import TuningRecord
 from support.tuning_records import prediction_record, tuning_record
 
@@ -60,7 +60,7 @@ def answered_images(examples, record: TuningRecord) -> list[Thumbnail]:
         for said, number in zip(names, counts, strict=True):
             for place in range(number + 1):
                 row += 1
-                answer = AnswerRecord(decision=said, certainty=round(0.99 - 0.005 * place, 3), is_right=true == said)
+                answer = ImageAnswer(decision=said, certainty=round(0.99 - 0.005 * place, 3), is_right=true == said)
                 split = "test" if place < number else "val"
                 images.append(Thumbnail(row=row, split=split, target=true, group=row // 2 + 1, png_base64=png, answers=[answer]))
     return images

@@ -32,7 +32,7 @@ from crossgraft.options._option import configuration, options_of
 from crossgraft.options._values import refuse_given
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.base import AnswerRecord, LooksRecord, Thumbnail
+from crossgraft.records.base import ImageAnswer, LooksRecord, Thumbnail
 from crossgraft.report.paths import configuration_without_absolute_paths
 from crossgraft.result import Result
 from crossgraft.running.publishing import publish
@@ -320,7 +320,7 @@ def _answers(answered: Sequence[tuple[str, Predicted]], images: Dataset, rows: R
             split="compared",
             target=images.class_names[int(images.targets[row])],
             answers=tuple(
-                AnswerRecord(
+                ImageAnswer(
                     model=name,
                     decision=images.class_names[int(each.classes[place])],
                     certainty=round(float(each.certainty[place]), 4),

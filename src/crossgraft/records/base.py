@@ -61,7 +61,7 @@ class CheckRecord(Record):
     text: str
 
 
-class AnswerRecord(Record):
+class ImageAnswer(Record):
     """What one model said of an image."""
 
     model: str = Field(default="", description="Its name, where there are several.")
@@ -80,7 +80,7 @@ class Thumbnail(Record):
     split: str = Field(default="", description="The part of the data that it is in, for an image that was answered.")
     target: str | None = Field(default=None, description="Its true class, or all its labels.")
     group: int | None = Field(default=None, description="Number of its group (patient), from 1, in the order of the data.")
-    answers: list[AnswerRecord] = Field(default=[], description="One per model; empty: it is shown for itself.")
+    answers: list[ImageAnswer] = Field(default=[], description="One per model; empty: it is shown for itself.")
     distance: float | None = Field(
         default=None, description="From the mean picture of its class, in grey levels of 255; None: it is a usual one."
     )

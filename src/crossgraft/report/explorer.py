@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
-from crossgraft.records.base import AnswerRecord, Thumbnail
+from crossgraft.records.base import ImageAnswer, Thumbnail
 from crossgraft.report.tables import Column, Table, number, whole, words
 from crossgraft.words.formatting import NumberFormat
 
@@ -218,7 +218,7 @@ def _facets(shown: Sequence[Thumbnail], class_names: Sequence[str]) -> list[Face
     return facets
 
 
-def _outcome(answers: Sequence[AnswerRecord]) -> str:
+def _outcome(answers: Sequence[ImageAnswer]) -> str:
     right = [answer.is_right for answer in answers]
     if None in right:
         return _NOT_KNOWN

@@ -11,7 +11,7 @@ import numpy as np
 
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.examples import smallest_thumbnail
-from crossgraft.records.base import AnswerRecord, Thumbnail
+from crossgraft.records.base import ImageAnswer, Thumbnail
 from crossgraft.tasks import Probabilities, Task
 from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.predictions import NO_LABEL
@@ -31,7 +31,7 @@ class Answered(NamedTuple):
     row: int
     split: str
     target: str
-    answers: tuple[AnswerRecord, ...]
+    answers: tuple[ImageAnswer, ...]
 
 
 def answers_of_folds(folds: Sequence[FoldPredictions], dataset: Dataset, *, task: Task) -> list[Answered]:
@@ -59,7 +59,7 @@ def _answers(
             split=split,
             target="; ".join(task.names_of(targets[place], names)) or NO_LABEL,
             answers=(
-                AnswerRecord(
+                ImageAnswer(
                     decision="; ".join(task.names_of(decisions[place], names)) or NO_LABEL,
                     certainty=round(float(sure[place]), 4),
                     is_right=bool(right[place]),

@@ -9,7 +9,7 @@ import numpy as np
 
 from crossgraft.data.dataset import Dataset
 from crossgraft.errors import DataError
-from crossgraft.records.base import AnswerRecord
+from crossgraft.records.base import ImageAnswer
 from crossgraft.tune.pictures import Answered
 from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.variants.study import DoneTraining
@@ -54,13 +54,13 @@ def _rows(done: DoneTraining) -> dict[str, dict[str, str]]:
         raise DataError(f"{path} is damaged: {error}. Run the command again to rewrite it.") from error
 
 
-def _answer(variant: str, row: dict[str, str], dataset: Dataset) -> AnswerRecord:
+def _answer(variant: str, row: dict[str, str], dataset: Dataset) -> ImageAnswer:
     stated = [float(row[f"probability {name}"]) for name in dataset.class_names]
     if dataset.task.partitions:
         certainty = stated[dataset.class_names.index(row["decision"])]
     else:
         certainty = float(dataset.task.certainty(np.asarray([stated]))[0])
-    return AnswerRecord(
+    return ImageAnswer(
         model=variant,
         decision=row["decision"] or NO_LABEL,
         certainty=round(certainty, 4),

@@ -9,7 +9,7 @@ from PIL import Image
 
 from crossgraft import write_report
 from crossgraft.errors import DataError
-from crossgraft.records.base import AnswerRecord, Thumbnail
+from crossgraft.records.base import ImageAnswer, Thumbnail
 from crossgraft.report.explorer import explorer_of
 from support.tuning_records import tuning_record
 
@@ -17,7 +17,7 @@ CLASSES = ["cat", "dog"]
 
 
 def answered(row, target, said, certainty, *, split="test", group=None, image="AA=="):
-    answer = AnswerRecord(decision=said, certainty=certainty, is_right=said == target)
+    answer = ImageAnswer(decision=said, certainty=certainty, is_right=said == target)
     return Thumbnail(row=row, split=split, target=target, png_base64=image, group=group, answers=[answer])
 
 
@@ -90,8 +90,8 @@ def test_two_models_stand_side_by_side():
         Thumbnail(
             row=row, split="test", target="cat", png_base64="AA==",
             answers=[
-                AnswerRecord(model="a", decision=one, certainty=0.8, is_right=right),
-                AnswerRecord(model="b", decision=two, certainty=0.7, is_right=also),
+                ImageAnswer(model="a", decision=one, certainty=0.8, is_right=right),
+                ImageAnswer(model="b", decision=two, certainty=0.7, is_right=also),
             ],
         )
         for row, (one, two, right, also) in enumerate(said, start=1)

@@ -1,7 +1,7 @@
 """What was answered, on the page of a fine-tuning: one block with images, and what is left of it without them."""
 
 from crossgraft import write_report
-from crossgraft.records.base import AnswerRecord, Thumbnail
+from crossgraft.records.base import ImageAnswer, Thumbnail
 from crossgraft.report.blocks import Gallery
 from crossgraft.report.explorer import Explorer
 from crossgraft.report.tables import Table
@@ -19,7 +19,7 @@ def record_with(*rows, num_wrong=None, **changes):
 
 
 def answered(row, *, target="benign", said="malignant", certainty=0.9, png, split="test"):
-    answer = AnswerRecord(decision=said, certainty=certainty, is_right=said == target)
+    answer = ImageAnswer(decision=said, certainty=certainty, is_right=said == target)
     return Thumbnail(row=row, split=split, target=target, png_base64=png, answers=[answer])
 
 
@@ -75,7 +75,7 @@ def test_names_of_classes_do_not_get_out_of_the_page(examples, tmp_path):
 
 def test_two_ways_to_fine_tune_stand_side_by_side_on_each_image(source_of, examples):
     png, record = examples.thumbnails(["5"])[0].png_base64, comparison_record()
-    answers = [AnswerRecord(model=name, decision="x", certainty=0.9, is_right=False) for name in ("full", "linear")]
+    answers = [ImageAnswer(model=name, decision="x", certainty=0.9, is_right=False) for name in ("full", "linear")]
     section = side_by_side_section(source_of(record, thumbnails=[Thumbnail(row=1, target="y", png_base64=png, answers=answers)]))
     assert section.is_open and section.blocks[0].pictures[0].label == "Row 1: full: x (0.900); linear: x (0.900), true y"
     assert side_by_side_section(source_of(record)) is None

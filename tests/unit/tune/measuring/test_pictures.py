@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.records.base import AnswerRecord
+from crossgraft.records.base import ImageAnswer
 from crossgraft.tasks import MultiClassTask, MultiLabelTask
 from crossgraft.tune import pictures
 from crossgraft.tune.measuring.evaluation import FoldPredictions
@@ -32,9 +32,9 @@ def test_the_answers_of_a_split_are_those_of_test_then_those_of_val():
     found = answers_of_folds([fold], data, task=MultiClassTask())
     sure = round(float(1 / (1 + np.exp(-2))), 4)
     assert [(one.row, one.split, one.target, *one.answers) for one in found] == [
-        (0, "test", "a", AnswerRecord(decision="a", certainty=sure, is_right=True)),
-        (1, "test", "b", AnswerRecord(decision="a", certainty=sure, is_right=False)),
-        (3, "val", "b", AnswerRecord(decision="b", certainty=sure, is_right=True)),
+        (0, "test", "a", ImageAnswer(decision="a", certainty=sure, is_right=True)),
+        (1, "test", "b", ImageAnswer(decision="a", certainty=sure, is_right=False)),
+        (3, "val", "b", ImageAnswer(decision="b", certainty=sure, is_right=True)),
     ]
 
 
@@ -56,7 +56,7 @@ def test_of_labels_all_have_to_be_right():
 
 
 def answered(row, target, said, certainty=0.5, split="test"):
-    return Answered(row, split, target, (AnswerRecord(decision=said, certainty=certainty, is_right=target == said),))
+    return Answered(row, split, target, (ImageAnswer(decision=said, certainty=certainty, is_right=target == said),))
 
 
 def test_of_many_each_cell_gives_as_many_as_it_can_and_what_is_needed_stays(monkeypatch):
