@@ -71,6 +71,10 @@ def test_every_number_is_that_of_its_measure(runs, crossgraft):
     assert len(frames[0]) == 40 and set(frames[1]["of"]) == {"models", "untrained"}
     html = (runs / "runs" / "compare-images" / "report.html").read_text()
     assert str(runs) not in html and "These networks" in html and "A before and after fine-tuning" in html
+    shown = json.loads((runs / "runs" / "compare-images" / "thumbnails.json").read_text())
+    said = np.array([[answer["decision"] for answer in each["answers"]] for each in shown])
+    assert said.T.tolist() == [[data.class_names[place] for place in each["classes"]] for each in given]
+    assert [each["row"] - 1 for each in shown] == rows.tolist() and "Image by image" in html
     again = crossgraft(*command, "--quiet")
     assert again.code == 0 and again.out.splitlines()[-1] == done.out.splitlines()[-1]
     other = crossgraft("compare", "one", "other", "--data", "images", *CODE, "--quiet", "--seed", "1")

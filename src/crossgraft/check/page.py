@@ -11,7 +11,7 @@ from crossgraft.data.page import split_in_words
 from crossgraft.data.plots import class_balance_figure, split_counts_figure
 from crossgraft.models.on_this_machine import with_models_here
 from crossgraft.options.command import DATA
-from crossgraft.records.base import Severity
+from crossgraft.records.base import Severity, Thumbnail
 from crossgraft.report.blocks import (
     Block,
     Checks,
@@ -22,6 +22,8 @@ from crossgraft.report.blocks import (
     Heading,
     Paragraph,
     Section,
+    Strip,
+    Strips,
     figure_for_screens,
 )
 from crossgraft.report.kinds import Kind
@@ -105,7 +107,7 @@ def data_check_heading(source: Source[DataCheckRecord]) -> Heading:
 
 
 def data_check_verdict_section(source: Source[DataCheckRecord]) -> Section:
-    """The answer and one figure: how many images of each class each split has."""
+    """The answer, and what it means for a program."""
     record = source.record
     meaning = (
         "Unsound findings make results wrong and give the exit code 3."
@@ -113,7 +115,40 @@ def data_check_verdict_section(source: Source[DataCheckRecord]) -> Section:
         else "Warnings and notices are advice; they do not change the exit code."
     )
     blocks = verdict_blocks(checked_in_words(record), caveats_of(source, CHECK_CAVEATS), after_check(source))
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Paragraph(meaning), _counts(source)])
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Paragraph(meaning)])
+
+
+def each_class_section(source: Source[DataCheckRecord]) -> Section:
+    """A strip of images for each class with those that look least like it; without images, how many it has."""
+    record = source.record
+    noun = recorded_task(record.dataset).noun
+    strips: defaultdict[str, list[Strip]] = defaultdict(list)
+    for each in source.thumbnails:
+        if each.row is not None:
+            strips[each.class_name].append(_strip(each))
+    if not strips:
+        return Section(name="classes", title=f"Images of each {noun}", part="evidence", blocks=[_counts(source)], is_first=True)
+    blocks: list[Block] = [Strips(dict(strips), caption=_ODD.format(noun=noun))]
+    if len(record.dataset.class_names) > len(strips):
+        blocks.append(Paragraph(f"The first {len(strips)} are shown.", tone="quiet"))
+    return Section(name="classes", title=f"Each {noun}, and its odd ones out", part="evidence", blocks=blocks, is_first=True)
+
+
+_ODD = (
+    "Right of the line stand the images that differ most from the mean picture of their {noun}, the farthest first, with the "
+    "difference in grey levels of 255; a frame marks those far beyond the others. It shows empty, inverted and foreign images, "
+    "and no fine detail."
+)
+
+
+def _strip(thumbnail: Thumbnail) -> Strip:
+    name = f"Row {thumbnail.row}, {thumbnail.class_name}"
+    if thumbnail.distance is None:
+        return Strip(thumbnail.uri, name, "", is_apart=False, is_marked=False)
+    levels = f"{thumbnail.distance:.0f}"
+    far = ", far from the others" if thumbnail.is_far else ""
+    label = f"{name}: {levels} grey levels from the mean picture{far}"
+    return Strip(thumbnail.uri, label, levels, is_apart=True, is_marked=thumbnail.is_far)
 
 
 def findings_section(source: Source[DataCheckRecord]) -> Section:
@@ -126,7 +161,7 @@ def findings_section(source: Source[DataCheckRecord]) -> Section:
             Checks(list(map(_with_advice, findings))),
             *_tables(source.record, [finding for finding in findings if finding.images]),
         ]
-    return Section(name="findings", title="What needs attention", part="evidence", blocks=blocks)
+    return Section(name="findings", title="What needs attention", part="evidence", blocks=blocks, is_first=True)
 
 
 def alike_section(source: Source[DataCheckRecord]) -> Section | None:
@@ -136,7 +171,7 @@ def alike_section(source: Source[DataCheckRecord]) -> Section | None:
         return None
     blocks: list[Block] = []
     galleries: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for thumbnail in source.thumbnails:
+    for thumbnail in (each for each in source.thumbnails if each.row is None):
         title, _, caption = thumbnail.class_name.partition(": ")
         galleries[title][caption].append(thumbnail.png_base64)
     for finding in record.findings:
@@ -229,7 +264,8 @@ def checked_data_section(source: Source[DataCheckRecord]) -> Section:
         essential=("Split", "Kinds of images", "Unreadable images"),
     )
     counts = Folded("Images of each class as a table", [_counts_table(source.record)], page_only=False)
-    return Section(name="data", title="Data", part="checks", blocks=[facts, counts])
+    figure = [_counts(source)] if any(each.row is not None for each in source.thumbnails) else []  # otherwise it comes first
+    return Section(name="data", title="Data", part="checks", blocks=[*figure, facts, counts])
 
 
 def _counts_table(record: DataCheckRecord) -> Table:
@@ -267,9 +303,9 @@ def _tables(record: DataCheckRecord, findings: list[FindingRecord]) -> list[Bloc
             findings,
             [
                 (Column("Finding"), lambda finding: words(finding.title)),
-                (Column("Severity"), lambda finding: words(finding.severity)),
-                (Column("Groups of images", numeric=True), lambda finding: whole(finding.num_groups or None)),
                 (Column("Rows"), lambda finding: _rows(finding, record)),
+                (Column("Groups of images", numeric=True), lambda finding: whole(finding.num_groups or None)),
+                (Column("Severity"), lambda finding: words(finding.severity)),
             ],
             caption="Findings and their images",
             file_name="findings",
@@ -301,6 +337,7 @@ REPORT = Kind(
     data_check_heading,
     (
         data_check_verdict_section,
+        each_class_section,
         findings_section,
         alike_section,
         columns_section,

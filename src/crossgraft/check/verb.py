@@ -9,6 +9,7 @@ from pathlib import Path
 from crossgraft.check.options import CheckOptions
 from crossgraft.data.checks.assess import assess
 from crossgraft.data.checks.forecast import CHECKING, foresee
+from crossgraft.data.checks.odd_images import strips_of_classes
 from crossgraft.data.checks.record import DataCheckRecord
 from crossgraft.data.checks.survey import DataCheck, Survey, show_groups, survey_again, survey_location
 from crossgraft.data.dataset import Dataset
@@ -108,6 +109,6 @@ def _finish(
         reporter,
         tables={"findings.csv": check.csv()},
         split=survey.split,
-        thumbnails=None if no_images else lambda: show_groups(survey, record.findings),
+        thumbnails=None if no_images else lambda: [*show_groups(survey, record.findings), *strips_of_classes(survey)],
     )
     return replace(check, out=run.path, report=page)

@@ -76,12 +76,16 @@ class Comparison:
         trusted: The code that the user named.
         reporter: Reporter of progress.
 
+    Attributes:
+        predicted: What each model said of the images, by its label, once they were looked at.
+
     Raises:
         UnknownNameError: There is no such layer; the message gives the nearest names.
     """
 
     def __init__(self, models: Mapping[str, Model], how: HowToCompare, *, trusted: TrustedCode, reporter: Reporter) -> None:
         self._models, self._how, self._trusted, self._reporter = dict(models), how, trusted, reporter
+        self.predicted: dict[str, Predicted] = {}
         self._layers = {label: self._choose(label) for label in models}
         self._networks = {label: each for label, each in models.items() if isinstance(each, ComparedNetwork)}
         of: PairOf = "change" if _is_start(models["A"], models["B"]) else "models"
@@ -143,7 +147,7 @@ class Comparison:
         looked = self._look(images, rows, Watch(self._layers, self._how.pool, on_batch, maps.take, geometry.kept))
         features = {label: np.asarray(each.penultimate[there]) for label, (each, there) in stored.items()}
         features |= {key: each.features for key, each in looked.items()}
-        predicted = self._predict(images, train, targets, looked)
+        self.predicted = predicted = self._predict(images, train, targets, looked)
         classes = np.zeros(len(rows), dtype=np.int64) if targets is None else targets[rows]
         groups = None if images is None or images.groups is None else images.groups[rows]
         return ModelComparisonRecord(

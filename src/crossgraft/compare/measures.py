@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -77,11 +78,13 @@ class Predicted:
         classes: Places in the classes of the data; None where there are none.
         reason: Reason that there are none.
         by_probe: Whether a linear probe made them.
+        certainty: Probability of each of them, not calibrated.
     """
 
     classes: Int[np.ndarray, " num_images"] | None
     reason: str | None = None
     by_probe: bool = False
+    certainty: Float[np.ndarray, " num_images"] | None = None
 
 
 def own_predictions(
@@ -97,7 +100,7 @@ def own_predictions(
             None, f"{name} tells {', '.join(class_names)} apart, and these images are {', '.join(images.class_names)}"
         )
     places = np.array([images.class_names.index(each) for each in class_names])
-    return Predicted(places[logits.argmax(axis=1)])
+    return Predicted(places[logits.argmax(axis=1)], certainty=softmax(logits, axis=1).max(axis=1))
 
 
 def probe_predictions(
@@ -112,7 +115,8 @@ def probe_predictions(
     if len(np.unique(targets)) < 2:
         return Predicted(None, "the training images are of one class, so no linear probe can be trained")
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=_ITERATIONS))
-    return Predicted(probe.fit(train, targets).predict(test), by_probe=True)
+    stated = probe.fit(train, targets).predict_proba(test)
+    return Predicted(probe.predict(test), by_probe=True, certainty=stated.max(axis=1))
 
 
 def shared_mistakes(

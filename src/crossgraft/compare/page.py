@@ -18,6 +18,7 @@ from crossgraft.data.page import data_facts, unreadable_files
 from crossgraft.metrics.words import looks_in_words
 from crossgraft.options.command import DATA, RUN, Flag, TypedCommand
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Heading, Items, Paragraph, Section
+from crossgraft.report.explorer import explorer_of
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.scatter import Interval
@@ -238,6 +239,21 @@ def comparison_verdict_section(source: Source[ModelComparisonRecord]) -> Section
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
 
+def side_by_side_section(source: Source[ModelComparisonRecord]) -> Section | None:
+    """Every image with what both models said of it; None without images or answers."""
+    data = source.record.dataset
+    if data is None or not any(each.answers for each in source.thumbnails):
+        return None
+    explorer = explorer_of(
+        source.thumbnails,
+        data.class_names,
+        identifier=f"{source.prefix}explorer",
+        caption="Those with a wrong answer come first; open one to see both answers. Certainty is the probability of an answer, "
+        "not calibrated.",
+    )
+    return Section(name="answers", title="Image by image", part="evidence", blocks=[explorer], is_first=True)
+
+
 def models_section(source: Source[ModelComparisonRecord]) -> Section:
     """What each label stands for."""
     table = table_of(
@@ -348,6 +364,7 @@ REPORT = Kind(
     comparison_heading,
     (
         comparison_verdict_section,
+        side_by_side_section,
         models_section,
         layer_pairs_section,
         layer_cca_section,

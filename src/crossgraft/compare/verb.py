@@ -15,7 +15,7 @@ from crossgraft.compare import AskedGeometry, Comparison, HowToCompare, OtherIma
 from crossgraft.compare.compared import ComparedRows, Given, Rows, as_typed, open_compared_rows, open_model
 from crossgraft.compare.comparison import layers_frame
 from crossgraft.compare.geometry_of_images import open_others
-from crossgraft.compare.measures import prepared_alike
+from crossgraft.compare.measures import Predicted, prepared_alike
 from crossgraft.compare.options import CompareModelsOptions
 from crossgraft.compare.record import ComparedModel, ModelComparisonRecord
 from crossgraft.compare.words import answer_in_words
@@ -32,13 +32,14 @@ from crossgraft.options._option import configuration, options_of
 from crossgraft.options._values import refuse_given
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.base import LooksRecord, Thumbnail
+from crossgraft.records.base import ImageAnswer, LooksRecord, Thumbnail
 from crossgraft.report.paths import configuration_without_absolute_paths
 from crossgraft.result import Result
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.tune.looks import count_test_look
+from crossgraft.tune.pictures import Answered, pictures_of_answers
 from crossgraft.tune.pretrained_start import start_as_typed
 
 _LABELS = ("A", "B", "A before", "B before")
@@ -136,7 +137,7 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
             )
             if options.ledger:
                 record = _with_looks(record, list(given.values()), rows, others, reporter, has_probes=options.linear_probe)
-            return _finish(ModelComparison(record), rows, directory, options, reporter)
+            return _finish(ModelComparison(record), rows, comparison.predicted, directory, options, reporter)
 
 
 def _with_start(model: ComparedModel, run: Path | None) -> ComparedModel:
@@ -274,7 +275,12 @@ def _fingerprint(given: Given) -> str:
 
 
 def _finish(
-    result: ModelComparison, rows: ComparedRows, run: RunDirectory | None, options: CompareModelsOptions, reporter: Reporter
+    result: ModelComparison,
+    rows: ComparedRows,
+    predicted: Mapping[str, Predicted],
+    run: RunDirectory | None,
+    options: CompareModelsOptions,
+    reporter: Reporter,
 ) -> ModelComparison:
     if run is None:
         return result
@@ -283,17 +289,46 @@ def _finish(
     fingerprints = {each.label: each.weights_fingerprint for each in result.record.models if each.weights_fingerprint}
     run.update(weights_fingerprints=fingerprints)
     tables = {"features.csv": result.to_frame(), "layers.csv": layers_frame(result.record)}
-    pictures = None if options.no_images else _pictures(result.record, rows)
+    pictures = None if options.no_images else _pictures(result.record, rows, predicted)
     page = publish(run, result.record, reporter, tables=tables, thumbnails=pictures)
     return replace(result, out=run.path, report=page)
 
 
-def _pictures(record: ModelComparisonRecord, rows: ComparedRows) -> Callable[[], list[Thumbnail]] | None:
-    """Those whose attention is drawn; None without any."""
+def _pictures(
+    record: ModelComparisonRecord, rows: ComparedRows, predicted: Mapping[str, Predicted]
+) -> Callable[[], list[Thumbnail]] | None:
+    """Those whose attention is drawn, and those that A and B have answers for; None without images."""
     shown = None if record.geometry is None else record.geometry.attention
     images = rows.dataset
-    if shown is None or images is None:
+    if images is None:
+        return None
+    drawn = [] if shown is None else shown.drawn
+    names = {model.label: f"{model.label}, {model.name}" for model in record.models}
+    answered = [(names[label], predicted[label]) for label in ("A", "B") if predicted[label].classes is not None]
+    if not drawn and len(answered) < 2:
         return None
     return lambda: [
-        Thumbnail(row=place + 1, png_base64=thumbnail_png(images.read(int(rows.rows[place])))) for place in shown.drawn
+        *(Thumbnail(row=place + 1, png_base64=thumbnail_png(images.read(int(rows.rows[place])))) for place in drawn),
+        *(pictures_of_answers(_answers(answered, images, rows.rows), images) if len(answered) == 2 else []),
+    ]
+
+
+def _answers(answered: Sequence[tuple[str, Predicted]], images: Dataset, rows: Rows) -> list[Answered]:
+    return [
+        Answered(
+            row=int(row),
+            split="compared",
+            target=images.class_names[int(images.targets[row])],
+            answers=tuple(
+                ImageAnswer(
+                    model=name,
+                    decision=images.class_names[int(each.classes[place])],
+                    certainty=round(float(each.certainty[place]), 4),
+                    is_right=bool(each.classes[place] == images.targets[row]),
+                )
+                for name, each in answered
+                if each.classes is not None and each.certainty is not None
+            ),
+        )
+        for place, row in enumerate(rows)
     ]

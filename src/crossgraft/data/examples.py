@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 from PIL import Image
@@ -27,14 +27,39 @@ THUMBNAIL_PIXELS = 96
 
 def thumbnail_png(pixels: np.ndarray) -> str:
     """An image of (height, width, 1 or 3) as a small PNG file in base64."""
+    return _in_base64(_thumbnail(pixels), format="PNG", optimize=True)
+
+
+class SmallImage(TypedDict, total=False):
+    """One of two fields of a record of a small image."""
+
+    png_base64: str
+    jpeg_base64: str
+
+
+def smallest_thumbnail(pixels: np.ndarray) -> SmallImage:
+    """PNG or JPEG, whichever is the shorter: thousands of photographs as PNG would be too large a page."""
+    image = _thumbnail(pixels)
+    png, jpeg = _in_base64(image, format="PNG"), _in_base64(image, format="JPEG", quality=_JPEG_QUALITY)
+    return {"png_base64": png} if len(png) <= len(jpeg) else {"jpeg_base64": jpeg}
+
+
+_JPEG_QUALITY = 80
+
+
+def _thumbnail(pixels: np.ndarray) -> Image.Image:
     if pixels.dtype != np.uint8:
         # Stretched to the range of the image, because twelve bits shown in sixteen are black.
         low, high = float(pixels.min()), float(pixels.max())
         pixels = ((pixels.astype(np.float32) - low) / max(high - low, 1e-12) * 255).astype(np.uint8)
     image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
     image.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
+    return image
+
+
+def _in_base64(image: Image.Image, **how: Any) -> str:
     buffer = io.BytesIO()
-    image.save(buffer, format="PNG", optimize=True)
+    image.save(buffer, **how)
     return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 

@@ -143,7 +143,11 @@ def attention_section(source: Source[AttentionRecord], *, name: str = "attention
     )
     title = "Where the networks look, over all blocks" if record.is_rollout else "Where the networks look"
     shown = {number + 1: number for number in record.drawn}
-    pictures = {f"Image {thumbnail.row}": [thumbnail.png_base64] for thumbnail in source.thumbnails if thumbnail.row in shown}
+    pictures = {
+        f"Image {thumbnail.row}": [thumbnail.png_base64]
+        for thumbnail in source.thumbnails
+        if thumbnail.row in shown and not thumbnail.answers
+    }
     blocks: list[Block] = [Gallery(pictures, noun="row", in_columns=True)] if pictures else []
     others = [row for row in record.networks if row.network != record.reference]
     blocks.append(figure_for_screens(partial(attention_figure, record), identifier=f"{source.prefix}{name}", caption=caption))

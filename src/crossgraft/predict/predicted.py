@@ -65,13 +65,17 @@ def rows_of(
 
 
 def totals_of(images: ImageRows, rows: list[PredictionRow], answers: Answers, class_names: list[str]) -> dict[str, Any]:
-    """Fields of a record about all predictions: images of each predicted class, the most certain ones, the least certain ones."""
+    """Fields of a record about all predictions: images of each predicted class, the most certain ones, the least certain ones.
+
+    No image is both: of few images each half is shown.
+    """
     decided = [name for row in rows if row.probabilities for name in row.predicted or [row.decision]]
     numbers = images.readable_rows[np.argsort(-answers.certainty, kind="stable")] + 1
+    num_most, num_least = min(_SHOWN, -(-len(numbers) // 2)), min(_SHOWN, len(numbers) // 2)
     return {
         "predicted_counts": {name: decided.count(name) for name in dict.fromkeys([*class_names, *decided])},
-        "most_certain": numbers[:_SHOWN].tolist(),
-        "least_certain": numbers[::-1][:_SHOWN].tolist(),
+        "most_certain": numbers[:num_most].tolist(),
+        "least_certain": numbers[::-1][:num_least].tolist(),
     }
 
 

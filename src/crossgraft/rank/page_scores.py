@@ -66,6 +66,7 @@ def rankings_section(source: Source[RankingRecord]) -> Section:
         name="rankings",
         title="Ranking by each score",
         part="evidence",
+        is_first=True,
         blocks=[_ranking_table(record, record.primary_score), *folded],
     )
 

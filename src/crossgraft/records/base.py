@@ -61,12 +61,36 @@ class CheckRecord(Record):
     text: str
 
 
+class ImageAnswer(Record):
+    """What one model said of an image."""
+
+    model: str = Field(default="", description="Its name, where there are several.")
+    decision: str
+    certainty: float = Field(description="How sure it was: see the task.")
+    is_right: bool | None = Field(default=None, description="None: the truth is not known.")
+
+
 class Thumbnail(Record):
-    """One small image for the report, at most 96 pixels a side."""
+    """One small image for the report, at most 96 pixels a side: a PNG file, or a JPEG file where that is smaller."""
 
     class_name: str = Field(default="", description="What it is an example of.")
     row: int | None = Field(default=None, description="Number of the image, from 1, where it is shown for itself.")
-    png_base64: str
+    png_base64: str = ""
+    jpeg_base64: str = ""
+    split: str = Field(default="", description="The part of the data that it is in, for an image that was answered.")
+    target: str | None = Field(default=None, description="Its true class, or all its labels.")
+    group: int | None = Field(default=None, description="Number of its group (patient), from 1, in the order of the data.")
+    answers: list[ImageAnswer] = Field(default=[], description="One per model; empty: it is shown for itself.")
+    distance: float | None = Field(
+        default=None, description="From the mean picture of its class, in grey levels of 255; None: it is a usual one."
+    )
+    is_far: bool = Field(default=False, description="Whether that is far beyond the distances of the others.")
+
+    @property
+    def uri(self) -> str:
+        """The image as a ``data:`` address."""
+        kind, content = ("jpeg", self.jpeg_base64) if self.jpeg_base64 else ("png", self.png_base64)
+        return f"data:image/{kind};base64,{content}"
 
 
 class Look(Record):

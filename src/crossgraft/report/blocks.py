@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from markupsafe import Markup
 
 from crossgraft.records.base import CheckRecord, Reference
+from crossgraft.report.explorer import Explorer
 from crossgraft.report.tables import Table
 
 Part = Literal["verdict", "evidence", "checks", "how it was made", "references"]
@@ -109,6 +110,33 @@ class Gallery:
     in_rows: bool = False
 
 
+class Strip(NamedTuple):
+    """One image of a strip.
+
+    Attributes:
+        uri: The image as a ``data:`` address.
+        label: All about it, for a screen reader.
+        mark: Short text below it.
+        is_apart: Whether it stands behind the line of its strip.
+        is_marked: Whether it has a frame.
+    """
+
+    uri: str
+    label: str
+    mark: str
+    is_apart: bool
+    is_marked: bool
+
+
+@dataclass(frozen=True)
+class Strips:
+    """A strip of images under each name, in two halves, and what to see in them."""
+
+    template: ClassVar[str] = "block_strips.html"
+    strips: Mapping[str, Sequence[Strip]]
+    caption: str
+
+
 @dataclass(frozen=True)
 class Subheading:
     """A heading inside of a section, that links lead to.
@@ -151,7 +179,22 @@ class Folded:
     page_only: bool = True
 
 
-Block = Verdict | Paragraph | Items | Facts | Code | Figure | Gallery | Subheading | Checks | Literature | Folded | Table
+Block = (
+    Verdict
+    | Paragraph
+    | Items
+    | Facts
+    | Code
+    | Figure
+    | Gallery
+    | Explorer
+    | Strips
+    | Subheading
+    | Checks
+    | Literature
+    | Folded
+    | Table
+)
 
 
 @dataclass(frozen=True)
@@ -163,12 +206,19 @@ class Section:
         title: The heading, in the reader's words.
         part: Its place in the fixed order of the report.
         blocks: The contents.
+        is_first: Whether a page shows it unfolded, as it does the verdict.
     """
 
     name: str
     title: str
     part: Part
     blocks: Sequence[Block]
+    is_first: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a page shows it unfolded."""
+        return self.is_first or self.part == "verdict"
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from crossgraft.report.blocks import (
     Verdict,
 )
 from crossgraft.report.kinds import KINDS, Kind
+from crossgraft.report.said_once import said_once
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.version import __version__
@@ -201,7 +202,7 @@ def _kind_of(source: Source[Any]) -> Kind:
 
 def _run_part(source: Source[Any]) -> RunPart:
     kind = _kind_of(source)
-    sections = [section for builder in kind.builders if (section := builder(source)) is not None]
+    sections = said_once([section for builder in kind.builders if (section := builder(source)) is not None])
     document = source.record.model_dump_json()
     return RunPart(
         command="" if source.run is None else source.run.command,

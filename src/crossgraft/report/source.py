@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 import json
 import struct
 from collections.abc import Callable
@@ -167,7 +168,8 @@ def _thumbnails(path: Path) -> tuple[Thumbnail, ...]:
     except ValidationError as error:
         raise DataError(_damaged(path, error)) from error
     for index, thumbnail in enumerate(thumbnails):
-        width, height = _png_size(thumbnail.png_base64, where=f"{path}, image {index}")
+        size = _jpeg_size if thumbnail.jpeg_base64 else _png_size
+        width, height = size(thumbnail.jpeg_base64 or thumbnail.png_base64, where=f"{path}, image {index}")
         if max(width, height) > LARGEST_THUMBNAIL_PIXELS:
             raise DataError(
                 f"{path}, image {index}: {width} × {height} pixels; a report shows at most {LARGEST_THUMBNAIL_PIXELS} a "
@@ -186,6 +188,19 @@ def _png_size(png_base64: str, *, where: str) -> tuple[int, int]:
     except (binascii.Error, ValueError, struct.error) as error:
         if isinstance(error, DataError):
             raise
+        raise DataError(f"{where}: damaged ({error}). Run the command again.") from error
+
+
+def _jpeg_size(jpeg_base64: str, *, where: str) -> tuple[int, int]:
+    """Width and height in pixels from the frame header of a JPEG file; nothing is decoded."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(jpeg_base64, validate=True)), formats=["JPEG"]) as image:
+            return image.size
+    except UnidentifiedImageError as error:
+        raise DataError(f"{where}: not a JPEG file. Run the command again.") from error
+    except (binascii.Error, ValueError, OSError) as error:
         raise DataError(f"{where}: damaged ({error}). Run the command again.") from error
 
 

@@ -11,11 +11,12 @@ from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.data.plots import split_counts_figure
 from crossgraft.edit.page import edited_blocks, edited_with
 from crossgraft.metrics.page import interval_of, metrics_by_class, metrics_by_name, metrics_figure, metrics_table, name_of
-from crossgraft.metrics.plots import MOST_CONFUSED_CLASSES, confusion_figure, roc_figure
+from crossgraft.metrics.plots import CURVES_TOGETHER, MOST_CURVES, roc_figure
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import guessing, metric_format, metric_in_words, overall, rows_in_words
-from crossgraft.records.base import CheckRecord
+from crossgraft.records.base import CheckRecord, Thumbnail
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section, figure_for_screens
+from crossgraft.report.explorer import explorer_of
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow
 from crossgraft.report.source import Source
@@ -29,13 +30,13 @@ from crossgraft.report.verdict import (
     verdict_blocks,
 )
 from crossgraft.split.page import parts_table
-from crossgraft.tasks import recorded_task
+from crossgraft.tasks import Task, recorded_task
 from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, num_choices
 from crossgraft.tune.domains.page import marks_oracle, unseen_domains_section
 from crossgraft.tune.domains.words import unseen_in_words
 from crossgraft.tune.page_curves import curves_of_several, curves_section, gradients_section
 from crossgraft.tune.page_training import calibration_section, folds_section, grid_section, plan_section, thresholds_section
-from crossgraft.tune.record import MistakeRecord, TuningRecord
+from crossgraft.tune.record import MOST_PICTURES, MistakeRecord, MistakesRecord, TuningRecord
 from crossgraft.tune.words import ADAPTED, CKA, NUMBERS, kind_in_words, meaning_of, similarity_rows
 from crossgraft.words.formatting import NumberFormat, count, counted, joined
 
@@ -81,26 +82,65 @@ _PROBABILITY = NumberFormat(decimals=3)
 
 
 @marks_oracle
-def mistakes_section(source: Source[TuningRecord]) -> Section | None:
-    """Small images of the most certain mistakes, or a table of them; None without any."""
-    mistakes = source.record.mistakes
-    if mistakes is None or not mistakes.most_certain:
+def answers_section(source: Source[TuningRecord]) -> Section | None:
+    """What was taken for what, and every image with its answer; without images, a table of the most certain mistakes."""
+    record = source.record
+    mistakes, confusion = record.mistakes, record.confusion
+    blocks: list[Block] = []
+    if mistakes is not None:
+        blocks.append(Paragraph(_how_many_wrong(mistakes)))
+    pictures = [each for each in source.thumbnails if each.answers]
+    if pictures or confusion is not None:
+        blocks.append(
+            explorer_of(
+                source.thumbnails,
+                record.dataset.class_names,
+                identifier=f"{source.prefix}explorer",
+                caption=_about_pictures(pictures, recorded_task(record.dataset)),
+                confusion=None if confusion is None else (confusion.counts, _CONFUSION),
+            )
+        )
+    if not pictures and mistakes is not None:
+        blocks += _most_certain(mistakes, source)
+    if not blocks:
         return None
-    pictures = {each.row: each.png_base64 for each in source.thumbnails if each.row is not None}
-    shown = len(mistakes.most_certain)
-    which = f"The {shown} most certain" if shown < mistakes.num_wrong else "All"
-    text = (
-        f"{count(mistakes.num_wrong)} of {counted(mistakes.num_images, 'image')} had a wrong answer. {which} of them are shown, "
-        "the surest first: a label may be wrong, or the picture may show what the model really goes by. Numbers are rows of the "
-        "data, from 1."
+    return Section(name="answers", title="What it gets right and wrong", part="evidence", blocks=blocks, is_first=True)
+
+
+_CONFUSION = "The diagonal is right; the stronger the colour of a cell, the larger its share of its row."
+
+
+def _how_many_wrong(mistakes: MistakesRecord) -> str:
+    if not mistakes.num_wrong:
+        return f"All {counted(mistakes.num_images, 'image')} had a right answer."
+    return f"{count(mistakes.num_wrong)} of {counted(mistakes.num_images, 'image')} had a wrong answer."
+
+
+def _about_pictures(pictures: Sequence[Thumbnail], task: Task) -> str:
+    """How to read them, and how many there are no pictures of."""
+    sure = "the probability of the answer" if task.partitions else task.surest.lower()
+    full = (
+        f" {count(MOST_PICTURES)} images are here, as evenly from all cells as there are."
+        if len(pictures) == MOST_PICTURES
+        else ""
     )
-    blocks: list[Block] = [Paragraph(text)]
-    gallery = {_caption(each): [pictures[each.row]] for each in mistakes.most_certain if each.row in pictures}
-    if gallery:
-        blocks.append(Gallery(gallery, noun="mistake", in_columns=True))
-    else:
-        blocks += [_table(mistakes.most_certain), Paragraph(_NO_IMAGES, tone="quiet")]
-    return Section(name="mistakes", title="Most certain mistakes", part="evidence", blocks=blocks)
+    return (
+        "Wrong answers come first, the surest of them at the front: a label may be wrong, or the picture may show what the model "
+        f"really goes by. Certainty is {sure}. Val images took part in picking the model.{full}"
+    )
+
+
+def _most_certain(mistakes: MistakesRecord, source: Source[TuningRecord]) -> list[Block]:
+    """Mistakes of a run without answered images: those of an earlier version, or no images at all."""
+    shown = len(mistakes.most_certain)
+    if not shown:
+        return []
+    which = f"The {shown} most certain" if shown < mistakes.num_wrong else "All"
+    text = Paragraph(f"{which} of them, the surest first; numbers are rows of the data, from 1.")
+    pictures = {each.row: each.png_base64 for each in source.thumbnails if each.row is not None}
+    if gallery := {_caption(each): [pictures[each.row]] for each in mistakes.most_certain if each.row in pictures}:
+        return [text, Gallery(gallery, noun="mistake", in_columns=True)]
+    return [text, _table(mistakes.most_certain), Paragraph(_NO_IMAGES, tone="quiet")]
 
 
 _NO_IMAGES = "No images are shown: none were kept with this run (--no-images)."
@@ -202,18 +242,6 @@ def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
         *verdict_blocks(_answer(record), caveats_of(source, TUNING_CAVEATS), after_tuning(source)),
         Paragraph(_picked(record)),
     ]
-    if record.unseen_domains is not None and record.unseen_domains.is_each:
-        return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)  # what follows is about all images at once
-    primary = headline(record)
-    split = primary.split if primary is not None else "test"
-    rows = [row for row in overall(record.metrics) if row.split == split and _is_a_share(row)]
-    blocks += metrics_figure(
-        [IntervalRow(row.title, interval_of(row), row.metric == record.primary_metric) for row in rows],
-        x_label="Value (1 is best)",
-        identifier=f"{source.prefix}headline",
-        caption=f"Each dot is a metric on {rows_in_words(split)}, the line through it its 95 % interval; the square is the "
-        "one that this page is about.",
-    )
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
 
@@ -250,6 +278,8 @@ def metrics_section(source: Source[TuningRecord]) -> Section | None:
     first = [split for split in UNSEEN if any(row.split == split for row in rows)]
     splits = [*first, *dict.fromkeys(row.split for row in rows if row.split not in first)]
     blocks: list[Block] = [Paragraph(_about_intervals(rows), page_only=True)]
+    if record.unseen_domains is None or not record.unseen_domains.is_each:  # the figure is about all images at once
+        blocks += _of_all_images(source)
     for split in splits:
         here = [row for row in rows if row.split == split]
         table = metrics_table(here, caption=f"Metrics on {rows_in_words(split)}", file_name=f"metrics-{split}")
@@ -260,6 +290,20 @@ def metrics_section(source: Source[TuningRecord]) -> Section | None:
     return Section(name="metrics", title="Metrics", part="evidence", blocks=blocks)
 
 
+def _of_all_images(source: Source[TuningRecord]) -> list[Block]:
+    record = source.record
+    primary = headline(record)
+    split = primary.split if primary is not None else "test"
+    rows = [row for row in overall(record.metrics) if row.split == split and _is_a_share(row)]
+    return metrics_figure(
+        [IntervalRow(row.title, interval_of(row), row.metric == record.primary_metric) for row in rows],
+        x_label="Value (1 is best)",
+        identifier=f"{source.prefix}headline",
+        caption=f"Each dot is a metric on {rows_in_words(split)}, the line through it its 95 % interval; the square is the "
+        "one that this page is about.",
+    )
+
+
 def _about_intervals(rows: Sequence[MetricRecord]) -> str:
     if any(row.num_groups is not None for row in rows):
         return "Intervals count groups, not images: several images of one patient tell less than as many patients."
@@ -268,7 +312,7 @@ def _about_intervals(rows: Sequence[MetricRecord]) -> str:
 
 @marks_oracle
 def classes_section(source: Source[TuningRecord]) -> Section | None:
-    """Metrics of each class, the confusion matrix and the ROC curves."""
+    """Metrics of each class, and the ROC curves."""
     record = source.record
     primary = headline(record)
     split = primary.split if primary is not None else "test"
@@ -279,7 +323,6 @@ def classes_section(source: Source[TuningRecord]) -> Section | None:
         what = task.noun.capitalize()
         caption = f"Metrics of each {what.lower()} on {rows_in_words(split)}"
         blocks.append(metrics_by_class(rows, caption=caption, first=what, file_name="metrics-by-class"))
-    blocks += _confusion(source)
     if record.roc:
         blocks.append(_roc(source))
     if not blocks:
@@ -287,40 +330,21 @@ def classes_section(source: Source[TuningRecord]) -> Section | None:
     return Section(name="classes", title=task.nouns.capitalize(), part="evidence", blocks=blocks)
 
 
-def _confusion(source: Source[TuningRecord]) -> list[Block]:
-    confusion = source.record.confusion
-    if confusion is None:
-        return []
-    table = Table(
-        caption="Images by true class (rows) and predicted class (columns)",
-        columns=[Column("True class"), *(Column(name, numeric=True) for name in confusion.class_names)],
-        rows=[
-            [words(name), *(whole(images) for images in counts)]
-            for name, counts in zip(confusion.class_names, confusion.counts, strict=True)
-        ],
-        file_name="confusion",
-    )
-    if len(confusion.class_names) > MOST_CONFUSED_CLASSES:
-        return [Folded("Confusion matrix", [table])]
-    caption = (
-        f"On {rows_in_words(confusion.split)}: each row holds the images of one true class, each column those that were taken "
-        "for a class. The diagonal is right, everything beside it wrong; the stronger the colour of a cell, the larger its share "
-        "of its row."
-    )
-    figure = figure_for_screens(partial(confusion_figure, confusion), identifier=f"{source.prefix}confusion", caption=caption)
-    return [figure, Folded("The same as a table", [table])]
-
-
 def _roc(source: Source[TuningRecord]) -> Figure:
+    """Every curve, a few in each drawing."""
     curves = source.record.roc
-    drawing = roc_figure(curves, identifier=f"{source.prefix}roc")
+    drawn = curves[:MOST_CURVES]
+    drawings = [
+        roc_figure(drawn[first : first + CURVES_TOGETHER], identifier=f"{source.prefix}roc-{first}")
+        for first in range(0, len(drawn), CURVES_TOGETHER)
+    ]
     marks = " The mark on a curve is the threshold that was fitted." if any(c.at_threshold for c in curves) else ""
-    left_out = f" Not drawn: {len(curves) - 6} more." if len(curves) > 6 else ""
+    left_out = f" {len(curves) - len(drawn)} more stand in report.json." if len(curves) > len(drawn) else ""
     caption = (
         f"One curve per class against all others, on {rows_in_words(curves[0].split)}. A curve near the upper left corner "
         f"separates well; on the dashed line it guesses.{marks}{left_out}"
     )
-    return Figure([drawing], caption=caption)
+    return Figure(drawings, caption=caption)
 
 
 @marks_oracle
@@ -377,10 +401,10 @@ REPORT = Kind(
     tuning_heading,
     (
         tuning_verdict_section,
+        answers_section,
         unseen_domains_section,
         metrics_section,
         classes_section,
-        mistakes_section,
         subgroups_section,
         calibration_section,
         thresholds_section,

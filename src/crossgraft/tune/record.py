@@ -96,6 +96,10 @@ class KeepRecord(Record):
         return all(value is not None and abs(value - self.target) <= self.tolerance for value in self.found)
 
 
+MOST_PICTURES = 2000
+"""Answered images on one page; a page of as many has at most 15 MB."""
+
+
 class MistakeRecord(Record):
     """One wrong answer about an image that selection did not see."""
 

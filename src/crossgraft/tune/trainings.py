@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
-from crossgraft.data.describe import make_thumbnails, thumbnails_of_rows
+from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import DataError
 from crossgraft.metrics.words import overall
 from crossgraft.models.device import explain_lost_device
@@ -17,6 +17,7 @@ from crossgraft.records.base import LooksRecord, Thumbnail
 from crossgraft.running.jobs import num_read_back, results_of
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Publish
+from crossgraft.tasks import Task
 from crossgraft.tune.assemble import FinishedFold, assemble_record, model_in_memory, prediction_table, save_models
 from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.forecast import MEASURING, METRICS, foresee
@@ -26,6 +27,7 @@ from crossgraft.tune.keep_search import run_trainings
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.measuring.drift import Compared, similarity_to_source
 from crossgraft.tune.measuring.evaluation import Evaluation, evaluate, evaluate_alone, predict_fold
+from crossgraft.tune.pictures import answers_of_folds, pictures_of_answers
 from crossgraft.tune.planning.fold_networks import FoldNetworks
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.planning.preparation import Preparation
@@ -211,16 +213,17 @@ def _write(
         reporter,
         tables={**tuned.tables(), "predictions.csv": table},
         split=rows.split_record(),
-        thumbnails=None if options.no_images else lambda: _thumbnails(record, rows),
+        thumbnails=None if options.no_images else lambda: _thumbnails(record, rows, finished, prepared.task),
     )
     return replace(tuned, found=record, out=run.path, report=page)
 
 
-def _thumbnails(record: TuningRecord, rows: TuningRows) -> list[Thumbnail]:
-    """Examples of each class, and the wrong answers that the model is surest of."""
+def _thumbnails(record: TuningRecord, rows: TuningRows, finished: Sequence[FinishedFold], task: Task) -> list[Thumbnail]:
+    """Examples of each class to learn from, and the images that were answered."""
     mistakes = [] if record.mistakes is None else record.mistakes.most_certain
+    answers = answers_of_folds([fold.predictions for fold in finished], rows.dataset, task=task)
     examples = make_thumbnails(rows.dataset.take(rows.parts[0].train))
-    return [*examples, *thumbnails_of_rows(rows.dataset, [mistake.row for mistake in mistakes])]
+    return [*examples, *pictures_of_answers(answers, rows.dataset, needed=[mistake.row for mistake in mistakes])]
 
 
 def _keep_result(prepared: Preparation, record: TuningRecord, *, num_done: int, reporter: Reporter) -> None:

@@ -12,6 +12,7 @@ from crossgraft.interpolate.record import InterpolationRecord, curve_of, joined_
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_name_in_words
 from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section, figure_for_screens
+from crossgraft.report.explorer import explorer_of
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.layers import MOST_NAMED_CLASSES, Panel, layer_pca_figure
 from crossgraft.report.plots.scatter import Interval
@@ -187,6 +188,20 @@ def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Se
     blocks += [Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in shown]
     blocks += trade_off(record, prefix=source.prefix)
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def side_by_side_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
+    """Every test image with what each way to fine-tune said of it; None without images."""
+    if not any(each.answers for each in source.thumbnails):
+        return None
+    seeds = f" Answers are those of the first seed, {source.record.seeds[0]}." if len(source.record.seeds) > 1 else ""
+    explorer = explorer_of(
+        source.thumbnails,
+        source.record.dataset.class_names,
+        identifier=f"{source.prefix}explorer",
+        caption=f"Test images, those with a wrong answer first; open one to see all answers.{seeds}",
+    )
+    return Section(name="answers", title="Image by image", part="evidence", blocks=[explorer], is_first=True)
 
 
 @marks_oracle
@@ -403,6 +418,7 @@ REPORT = Kind(
     comparison_heading,
     (
         comparison_verdict_section,
+        side_by_side_section,
         compared_domains_section,
         variants_section,
         differences_section,

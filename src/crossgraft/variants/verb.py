@@ -12,13 +12,14 @@ from crossgraft.data.describe import describe_dataset, make_thumbnails
 from crossgraft.data.errors_first import data_errors_first
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._option import given, options_of
-from crossgraft.records.base import Reference
+from crossgraft.records.base import Reference, Thumbnail
 from crossgraft.running.command_line import display_value
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.storage.atomic import scratch_folder
 from crossgraft.tune.options import CompareOptions, TuneOptions
+from crossgraft.tune.pictures import pictures_of_answers
 from crossgraft.tune.planning.choices import point_name, read_grid
 from crossgraft.tune.planning.fold_networks import find_model
 from crossgraft.tune.planning.preparation import Request, as_typed, checks_of_rows, refuse_unknown_names
@@ -30,6 +31,7 @@ from crossgraft.variants.comparison import FineTuningComparison
 from crossgraft.variants.curves import draw_curves
 from crossgraft.variants.domains import describe_left_out, tested_images
 from crossgraft.variants.layer_pca import find_layer, layer_pca
+from crossgraft.variants.pictures import answers_of_variants
 from crossgraft.variants.record import FineTuningComparisonRecord
 from crossgraft.variants.study import (
     DoneTraining,
@@ -138,7 +140,7 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         foresee(study, plan, directory)
         done = train_all(study, plan, directory, tracking, publish)
         result = FineTuningComparison(_record(study, done, directory, layer), plan=plan)
-        return _write(result, study, directory, is_kept=options.out is not None)
+        return _write(result, study, done, directory, is_kept=options.out is not None)
 
 
 def _refuse_what_variants_say(options: CompareOptions) -> None:
@@ -252,15 +254,16 @@ def _record(
     )
 
 
-def _write(result: FineTuningComparison, study: VariantStudy, run: RunDirectory, *, is_kept: bool) -> FineTuningComparison:
+def _write(
+    result: FineTuningComparison, study: VariantStudy, done: Sequence[DoneTraining], run: RunDirectory, *, is_kept: bool
+) -> FineTuningComparison:
     """Tables, record and page; nothing of it stays without ``out``."""
     if not is_kept:
         run.finish()
         return replace(result, found=_without_folders(result.record))
     record = result.record
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
-    images = study.rows.dataset.take(study.rows.parts[0].train)
-    thumbnails = None if study.request.options.no_images else lambda: make_thumbnails(images)
+    thumbnails = None if study.request.options.no_images else lambda: _thumbnails(record, study, done)
     page = publish(
         run,
         record,
@@ -270,6 +273,13 @@ def _write(result: FineTuningComparison, study: VariantStudy, run: RunDirectory,
         thumbnails=thumbnails,
     )
     return replace(result, out=run.path, report=page)
+
+
+def _thumbnails(record: FineTuningComparisonRecord, study: VariantStudy, done: Sequence[DoneTraining]) -> list[Thumbnail]:
+    """Examples of each class to learn from, and the images that were answered."""
+    data = study.rows.dataset
+    answers = answers_of_variants(done, [row.variant for row in record.variants], data)
+    return [*make_thumbnails(data.take(study.rows.parts[0].train)), *pictures_of_answers(answers, data)]
 
 
 def _without_folders(record: FineTuningComparisonRecord) -> FineTuningComparisonRecord:

@@ -5,15 +5,17 @@ import pytest
 from crossgraft import write_report
 from crossgraft.check.page import (
     alike_section,
+    checked_data_section,
     columns_section,
     data_check_heading,
     data_check_verdict_section,
+    each_class_section,
     findings_section,
     looked_at_section,
     split_differences_section,
 )
 from crossgraft.records.base import Thumbnail
-from crossgraft.report.blocks import Checks, Figure, Gallery
+from crossgraft.report.blocks import Checks, Figure, Gallery, Strips
 from crossgraft.report.tables import Table
 
 
@@ -30,7 +32,7 @@ def test_the_verdict_comes_first_with_counts_of_each_split(record, source_of):
     section = data_check_verdict_section(source_of(record))
     assert section.blocks[0].answer == record.verdict
     assert section.blocks[0].caveat == "Remove them."
-    (figure,) = blocks_of(section, Figure)
+    (figure,) = blocks_of(each_class_section(source_of(record)), Figure)
     assert figure.caption.startswith("Images of each class in train, test")
     assert all(number in figure.drawings[0] for number in ("147", "399", "42", "114"))
     assert "patient leakage not assessed" in data_check_heading(source_of(record)).summary
@@ -38,7 +40,7 @@ def test_the_verdict_comes_first_with_counts_of_each_split(record, source_of):
 
 def test_without_splits_the_counts_of_all_rows_are_drawn(record, source_of):
     bare = record.model_copy(update={"split_names": [], "split_counts": []})
-    (figure,) = blocks_of(data_check_verdict_section(source_of(bare)), Figure)
+    (figure,) = blocks_of(each_class_section(source_of(bare)), Figure)
     assert figure.caption.endswith("there is no split.")
 
 
@@ -47,7 +49,7 @@ def test_findings_hold_what_needs_attention_and_checks_the_rest(record, source_o
     (checks,), (table,) = blocks_of(section, Checks), blocks_of(section, Table)
     assert [check.severity for check in checks.checks] == ["unsound", "notice"]
     assert checks.checks[0].text == "2 pictures are in more than one split. Remove them."
-    assert table.rows[0][3].text == "4 + 700, 5 + 701"
+    assert table.rows[0][1].text == "4 + 700, 5 + 701"
     (others,) = blocks_of(looked_at_section(source_of(record)), Checks)
     assert [check.severity for check in others.checks] == ["passed"]
 
@@ -55,7 +57,26 @@ def test_findings_hold_what_needs_attention_and_checks_the_rest(record, source_o
 def test_names_are_shown_only_if_the_record_has_them(record, source_of):
     named = record.model_copy(update={"image_names": {4: "a/x.png", 700: "b/y.png"}})
     (table,) = blocks_of(findings_section(source_of(named)), Table)
-    assert table.rows[0][3].text == "4 (a/x.png) + 700 (b/y.png), 5 + 701"
+    assert table.rows[0][1].text == "4 (a/x.png) + 700 (b/y.png), 5 + 701"
+
+
+def test_each_class_has_a_strip_with_its_odd_ones_behind_a_line(record, source_of, examples):
+    png = examples.thumbnails(["x"])[0].png_base64
+    first, second = record.dataset.class_names
+    images = [
+        Thumbnail(class_name=first, row=3, png_base64=png),
+        Thumbnail(class_name=first, row=9, png_base64=png, distance=71.2, is_far=True),
+        Thumbnail(class_name=second, row=5, png_base64=png, distance=12.0),
+    ]
+    source = source_of(record, thumbnails=images)
+    (strips,) = blocks_of(each_class_section(source), Strips)
+    usual, odd = strips.strips[first]
+    assert (usual.label, usual.mark, usual.is_apart) == (f"Row 3, {first}", "", False)
+    assert odd.label == f"Row 9, {first}: 71 grey levels from the mean picture, far from the others"
+    assert (odd.mark, odd.is_apart, odd.is_marked, strips.strips[second][0].is_marked) == ("71", True, True, False)
+    assert "--no-images" in alike_section(source).blocks[0].text  # a strip is no pair
+    (figure,) = blocks_of(checked_data_section(source), Figure)
+    assert figure.caption.startswith("Images of each class")
 
 
 def test_pairs_are_shown_under_their_finding(record, source_of, examples):

@@ -9,13 +9,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from crossgraft import evaluate_published
-from crossgraft.centre.record import CentredNetwork, CentreRecord
 from crossgraft.data.page import data_section
 from crossgraft.demo.page import best_model_section, demo_verdict_section, fine_tuned_section, limits_section, split_section
-from crossgraft.fewshot.averages import averages_of
-from crossgraft.geometry.record import WeightDistance
-from crossgraft.interpolate.interpolation import REFERENCE
 from crossgraft.rank.page import (
     answer_in_words,
     controls_section,
@@ -26,35 +21,14 @@ from crossgraft.rank.page import (
 )
 from crossgraft.rank.page_agreement import agreement_section
 from crossgraft.rank.page_scores import rankings_section, scores_section
-from crossgraft.records.base import CheckRecord, Reference
+from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph, Verdict
 from crossgraft.report.kinds import KINDS
 from crossgraft.report.tables import Table
 from crossgraft.report.verdict import checks_section, provenance_section, references_section
-from crossgraft.select import parse_budget
-from crossgraft.select.replay import replay_published
-from support.audit_records import audit_record
-from support.comparison_records import comparison_record
-from support.contact_sheet_records import sheets_record
-from support.distillation_records import distillation_record
-from support.editing_records import edit_record
-from support.fewshot_records import fewshot_record
-from support.model_comparison_records import model_comparison_record
-from support.selection_records import selection_record
-from support.story_records import story_record
-from support.study_records import study_record
-from support.tuning_records import prediction_record, tuning_record
+from support.every_record import EXAMPLES, record_of
 
 PARTS = ["verdict", "evidence", "checks", "how it was made", "references"]
-
-
-def centre_record():
-    """Two runs around their mean, without a start."""
-    distance = WeightDistance(l2=1.0, rms=0.1, relative=0.5)
-    shared = {"name": "net", "ways": ["full"], "weights_fingerprint": "1", "start_fingerprint": "0", "to_centre": distance}
-    networks = [CentredNetwork(label=task, task=task, **shared) for task in ("breast", "retina")]
-    reference = Reference(key="Centre", text="RepSim, Table 3.")
-    return CentreRecord(networks=networks, start=None, num_weights=100, references=[reference], seconds=1.0)
 
 
 def blocks_of(section, kind):
@@ -70,32 +44,9 @@ def csv_of(table: Table) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(unquote(table.csv_uri.partition(",")[2]))))
 
 
-@pytest.mark.parametrize("kind", [name for name in KINDS.names() if name not in ("export", "data_split")])
+@pytest.mark.parametrize("kind", EXAMPLES)
 def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind, examples, source_of):
-    record = {
-        "ranking": examples.ranking_record,
-        "demo": examples.demo_record,
-        "data_check": examples.data_check_record,
-        "published": lambda: evaluate_published("thesis").record,
-        "tuning": lambda: tuning_record(num_folds=2),
-        "prediction": prediction_record,
-        "tuning-comparison": comparison_record,
-        "interpolation": lambda: comparison_record().interpolation[0].model_copy(update={"references": [REFERENCE]}),
-        "edit": lambda: edit_record(examples.ranking_record().dataset),
-        "contact_sheets": lambda: sheets_record(examples.ranking_record().dataset),
-        "audit": lambda: audit_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
-        "distillation": lambda: distillation_record(examples.ranking_record().models[0]),
-        "fewshot": lambda: fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
-        "model_comparison": lambda: model_comparison_record(examples.ranking_record().dataset),
-        "selection": selection_record,
-        "study": study_record,
-        "selection-replay": lambda: replay_published("dart", [parse_budget("25%")]),
-        "fewshot-averages": lambda: averages_of(
-            [fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0])]
-        ),
-        "centre": centre_record,
-        "story": story_record,
-    }[kind]()
+    record = record_of(kind, examples)
     sections = [section for builder in KINDS.get(kind).builders if (section := builder(source_of(record)))]
     positions = [PARTS.index(section.part) for section in sections]
     assert positions == sorted(positions)

@@ -86,7 +86,7 @@ def test_models_are_compared_under_an_objective_over_domains(folder):
     rows = "".join(f"{name},{name.split('/')[1]},{'AB'[place % 2]}\n" for place, name in enumerate(names))
     (folder / "hospitals.csv").write_text(f"path,label,hospital\n{rows}")
     how = {**FAST, "models": "zoo.yaml", "budget": "100%", "objective": "group_dro"}
-    with pytest.raises(DataError, match="--domains COLUMN .of tune and select., or leave --objective group_dro out"):
+    with pytest.raises(DataError, match=r"--domains COLUMN \(of tune and select\), or leave --objective group_dro out"):
         crossgraft.select_model("hospitals.csv", **how)
     record = crossgraft.select_model("hospitals.csv", domains="hospital", plan=True, **how).plan
     assert [each.reason for each in record.models] == [None, None]

@@ -85,7 +85,10 @@ def test_mistakes_are_rows_of_the_predictions_and_have_pictures_unless_nobody_wa
     assert [each.probability for each in found.most_certain] == pytest.approx(sorted(stated, reverse=True)[:12])
     assert all(wrong.loc[each.row, "target"] == each.target for each in found.most_certain)
     pictures = json.loads((tmp_path / "run" / "thumbnails.json").read_text())
-    assert [each["row"] for each in pictures if "row" in each] == [each.row for each in found.most_certain]
+    answered = {each["row"]: each["answers"][0]["decision"] for each in pictures if "row" in each}
+    of_test = {row: answered[row] for row in predicted["row"]}
+    assert of_test == dict(zip(predicted["row"], predicted["decision"], strict=True))
+    assert [each["row"] for each in pictures if each.get("split") == "val"]
     assert f"Row {found.most_certain[0].row}: " in (tmp_path / "run" / "report.html").read_text()
     private = fine_tune(squares(labels=labels), **fast, no_images=True, out=tmp_path / "private")
     assert private.record.mistakes == found

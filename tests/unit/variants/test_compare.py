@@ -29,7 +29,8 @@ def without_time(record):
 
 
 def test_every_number_is_in_every_file_and_each_training_is_that_of_fine_tune(squares, tmp_path):
-    found = compare_fine_tunings(squares, compare="full,linear,l2_sp:10,1", **FAST, out=tmp_path / "run")
+    shown = {**FAST, "no_images": False}
+    found = compare_fine_tunings(squares, compare="full,linear,l2_sp:10,1", **shown, out=tmp_path / "run")
     record = FineTuningComparisonRecord.model_validate_json((tmp_path / "run" / "report.json").read_bytes())
     assert record == found.record
     assert {path.name for path in (tmp_path / "run").iterdir()} >= {
@@ -46,6 +47,13 @@ def test_every_number_is_in_every_file_and_each_training_is_that_of_fine_tune(sq
     own = TuningRecord.model_validate_json((tmp_path / "run" / row.folder / "report.json").read_bytes())
     assert (tmp_path / "run" / row.folder / "model" / "model.json").is_file()
     assert [split.num_images for split in own.splits] == [split.num_images for split in alone.splits]
+    images = json.loads((tmp_path / "run" / "thumbnails.json").read_text())
+    answers = {each["row"]: each["answers"] for each in images if "answers" in each}
+    for place, variant in enumerate(row.variant for row in record.variants):
+        folder = next(row.folder for row in record.trainings if row.variant == variant)
+        said = pd.read_csv(tmp_path / "run" / folder / "predictions.csv", dtype={"decision": str}).set_index("row").decision
+        of_it = {row: each[place]["decision"] for row, each in answers.items()}
+        assert {each[place]["model"] for each in answers.values()} == {variant} and of_it == said.to_dict()
 
 
 def test_similarity_time_differences_and_curve_are_about_full_and_linear(squares):

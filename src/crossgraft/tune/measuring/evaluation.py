@@ -200,6 +200,11 @@ class FoldPredictions:
         """On the test rows, with the thresholds of this fold."""
         return self._decide(self.test_probabilities(task), task)
 
+    def on_val(self, task: Task) -> tuple[Float[np.ndarray, "num_rows num_classes"], np.ndarray]:
+        """Probabilities of the validation rows, and decisions on them, which temperature and thresholds were fitted to."""
+        probabilities = self._probabilities(self.val_logits, task)
+        return probabilities, self._decide(probabilities, task)
+
     def answers(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
         """Rows of test and seen, and what the primary metric is computed from: decisions, or for an AUC probabilities."""
         of_each = [self.test_logits, *([] if self.seen_logits is None else [self.seen_logits])]

@@ -286,8 +286,8 @@ def _refuse_missing_classes(dataset: Dataset, domains: Domains, parts: FoldRows)
         instead = f", or leave out another domain: --leave-out with one of {joined(others)}" if others else ""
         noun = dataset.task.noun
         raise DataError(
-            f"Only {domains.column} {domain} has images of the {noun} {name} ({counted(int(members.sum()), 'image')}), so without "
-            f"it nothing can learn to tell it. Leave out images of {name}, join it with another {noun}{instead}."
+            f"Only {domains.column} {domain} has images of the {noun} {name} ({counted(int(members.sum()), 'image')}), so "
+            f"without it nothing can learn to tell it. Leave out images of {name}, join it with another {noun}{instead}."
         )
 
 

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from crossgraft.data.plots import class_balance_figure, split_counts_figure
 from crossgraft.demo.plot_split_comparison import split_figure
-from crossgraft.metrics.plots import confusion_figure
-from crossgraft.metrics.record import ConfusionRecord
 from crossgraft.report.plots.plain import whole_ticks
 from crossgraft.report.plots.scatter import Interval, Point, is_drawable, scatter_figure
 from crossgraft.report.plots.svg import Mark
@@ -92,16 +90,3 @@ def test_many_classes_become_a_profile(ranking):
 def test_split_comparison_shows_both_accuracies(examples):
     found = texts(split_figure(examples.demo_record().split_comparison, identifier="s"))
     assert {"0.962", "0.914", "Accuracy of a linear probe (fraction)"} <= set(found)
-
-
-def test_confusion_on_a_phone_shrinks_its_cells_only_as_far_as_it_must():
-    def width(num_classes, images, *, is_wide):
-        names = [f"class number {number}" for number in range(num_classes)]
-        record = ConfusionRecord(split="test", class_names=names, counts=[[images] * num_classes for _ in range(num_classes)])
-        drawing = confusion_figure(record, identifier="confusion", is_wide=is_wide)
-        assert drawing.count(f">{images}<") == num_classes**2
-        return float(re.search(r"max-width: ([\d.]+)px", drawing)[1])
-
-    assert width(2, 84, is_wide=False) == width(2, 84, is_wide=True)
-    assert width(10, 84, is_wide=False) == 340 < width(10, 84, is_wide=True)
-    assert 340 < width(12, 1234, is_wide=False) < width(12, 1234, is_wide=True)  # numbers do not touch
