@@ -1069,6 +1069,14 @@ def export_whole_numbers(folder, _):
     return "export", "run", "--code", "tiny_models.py"
 
 
+def report_checklist_typo(folder, _):
+    return "report", "run", "--checklist", "clam"
+
+
+def report_checklist_ending(folder, _):
+    return "report", "run", "--checklist", "claim", "--out", "claim.docx"
+
+
 def report_is_a_device(folder, _):
     from crossgraft.cli.main import main
 

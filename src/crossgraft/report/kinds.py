@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from crossgraft.records.base import Record
 from crossgraft.registry import Registry
 from crossgraft.report.blocks import Block, Heading, Section
+from crossgraft.report.checklists import AnswerOf, Topic
 from crossgraft.report.source import Source
 
 SectionBuilder = Callable[[Source[Any]], Section | None]
@@ -30,6 +31,7 @@ class Kind:
         together: What a page of several runs of this kind shows of all of them, above each by itself; they come with the number
             that the page gives them.
         refuse: Raises ``DataError`` for a record, read from a file, that contradicts itself.
+        answers: What a record says about topics of checklists; empty: nothing that such guidelines ask for.
     """
 
     record_type: type[Record]
@@ -39,6 +41,7 @@ class Kind:
     only_in_the_file: tuple[str, ...] = ()
     refuse: Callable[[Any, Path], None] | None = None
     together: Callable[[Mapping[int, Source[Any]]], Sequence[Block]] | None = None
+    answers: Mapping[Topic, AnswerOf] = field(default_factory=dict[Topic, AnswerOf], hash=False)
 
     @property
     def name(self) -> str:
