@@ -103,7 +103,8 @@ class Result(ABC, Generic[RecordT]):
         """``to_frame`` for a notebook: three decimals, a dash for what is not there, numbers to the right, no index."""
         frame = self.to_frame()
         numbers = [name for name in frame.columns if frame[name].dtype.kind in "iuf"]
-        shown = frame.style.format(precision=3, na_rep="—", escape="html").hide(axis="index")
+        shown = frame.style.hide(axis="index")
+        shown.format(precision=3, na_rep="—", escape="html")
         return shown.set_properties(subset=numbers, **{"text-align": "right"})
 
     def _repr_html_(self) -> str:

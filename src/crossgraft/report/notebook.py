@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from html import escape
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from crossgraft.errors import NotApplicable
 from crossgraft.report.blocks import Block, Figure, Verdict
@@ -86,7 +86,7 @@ def _figure(figure: Figure) -> str:
 
 def _rows(frame: pd.DataFrame) -> str:
     """The first columns that say something; numbers to the right."""
-    shown = [name for name in frame.columns if not frame[name].isna().all()][:_MOST_COLUMNS]
+    shown = [name for name in frame.columns if bool(frame[name].notna().to_numpy().any())][:_MOST_COLUMNS]
     numeric = {name for name in shown if frame[name].dtype.kind in "iuf"}
 
     kinds = {name: ' class="number"' if name in numeric else "" for name in shown}
@@ -107,4 +107,4 @@ def _text(value: object) -> str:
 
     if isinstance(value, float):
         return "—" if math.isnan(value) else f"{value:.3f}"
-    return "—" if value is None or cast(object, value) is pd.NA or value is pd.NaT else str(value)
+    return "—" if value is None or value is pd.NA or value is pd.NaT else str(value)

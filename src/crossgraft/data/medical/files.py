@@ -182,7 +182,7 @@ class MedicalFile:
         return replace(self, facts=replace(self.facts, patient="")) if isinstance(self.facts, DicomFacts) else self
 
     def dicom_place(self, index: int) -> DicomPlace | None:
-        """Of the image at this place of ``slices``; None where the file is not DICOM, or its header cannot be read."""
+        """Place of the image number ``index`` of ``slices``; None where the file is not DICOM, or its header cannot be read."""
         if not isinstance(self.facts, DicomFacts):
             return None
         return DicomPlace(self.path, self.where, self.slices[index], self.facts.num_slices)
