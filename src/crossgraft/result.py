@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from crossgraft.errors import UsageError
 from crossgraft.records.base import Record
-from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pandas.io.formats.style import Styler
+
+    from crossgraft.words.notebook import Plot
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
 _ROWS_SHOWN = 10
@@ -89,16 +91,32 @@ class Result(ABC, Generic[RecordT]):
         """One line: a record may hold thousands of numbers."""
         return f"{type(self).__name__}({self.summary().splitlines()[0]!r})"
 
+    def plot(self) -> Plot:
+        """The first figure of its page; the last line of a cell shows it, and ``.save("figure.svg")`` keeps it.
+
+        Raises:
+            NotApplicable: Its page has none.
+        """
+        return _notebook().plot_of(self)
+
+    def styled(self) -> Styler:
+        """``to_frame`` for a notebook: three decimals, a dash for what is not there, numbers to the right, no index."""
+        frame = self.to_frame()
+        numbers = [name for name in frame.columns if frame[name].dtype.kind in "iuf"]
+        shown = frame.style.hide(axis="index")
+        shown.format(precision=3, na_rep="—", escape="html")
+        return shown.set_properties(subset=numbers, **{"text-align": "right"})
+
     def _repr_html_(self) -> str:
-        """The answer and the most important rows, for notebooks."""
-        answer = f'<p style="white-space: pre-wrap">{escape(self.summary())}</p>'
-        if self.found is None:
-            return visible(answer, keep="\n")
-        frame = self._most_important()
-        table = frame.head(_ROWS_SHOWN).to_html(index=False, escape=True, na_rep="—", float_format="{:.3f}".format)
-        more = f"<p>… and {len(frame) - _ROWS_SHOWN} more</p>" if len(frame) > _ROWS_SHOWN else ""
-        return visible(answer + table + more, keep="\n")
+        """Verdict, figure and the most important rows, for notebooks."""
+        frame = None if self.found is None else self._most_important()
+        return _notebook().result_as_html(self, frame, most_rows=_ROWS_SHOWN)
 
     def _most_important(self) -> pd.DataFrame:
         """Rows and columns of ``to_frame`` that a notebook shows."""
         return self.to_frame()
+
+
+def _notebook() -> Any:
+    """What shows results stands above them, and is imported when the first one is looked at."""
+    return importlib.import_module("crossgraft.report.notebook")

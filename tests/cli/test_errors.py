@@ -1118,6 +1118,28 @@ def export_whole_numbers(folder, _):
     return "export", "run", "--code", "tiny_models.py"
 
 
+def dicom_sr_without_uids(folder, _):
+    from crossgraft.cli.main import main
+    from support.medical import ct_slice, write_ct
+
+    assert main([*TUNE, "--quiet"]) == 0
+    write_ct(folder / "ct" / "a.dcm", ct_slice(1))
+    return "predict", "run", "ct", "--code", "tiny_models.py", "--dicom-sr", "sr"
+
+
+def dicom_sr_package_missing(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "highdicom", None)
+    return "predict", "run", "ct", "--dicom-sr", "sr"
+
+
+def report_checklist_typo(folder, _):
+    return "report", "run", "--checklist", "clam"
+
+
+def report_checklist_ending(folder, _):
+    return "report", "run", "--checklist", "claim", "--out", "claim.docx"
+
+
 def report_is_a_device(folder, _):
     from crossgraft.cli.main import main
 

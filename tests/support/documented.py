@@ -99,7 +99,14 @@ def several_labels(folder):
 
 
 def medical(folder):
-    """`ct` and `ct.csv`: DICOM files of twelve patients; `volumes`: NIfTI."""
+    """`ct` and `ct.csv`: DICOM files of twelve patients; `volumes`: NIfTI; `archive`: DICOM with the UIDs of its studies."""
+    for i in range(3):
+        uids = {
+            "StudyInstanceUID": f"1.2.{i // 2}",
+            "SeriesInstanceUID": f"1.2.{i // 2}.1",
+            "SOPInstanceUID": f"1.2.{i // 2}.1.{i}",
+        }
+        write_ct(folder / "archive" / f"{i}.dcm", ct_slice(i), **uids)
     rows = ["path,label,patient"]
     for level, label in enumerate(("benign", "malignant")):
         for i in range(12):

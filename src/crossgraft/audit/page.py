@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crossgraft.audit.checklist_answers import AUDIT_ANSWERS
 from crossgraft.audit.letters import large_enough
 from crossgraft.audit.page_frequency import frequency_section, frequency_text_section
 from crossgraft.audit.page_numbers import (
@@ -30,6 +31,7 @@ from crossgraft.metrics.words import looks_in_words
 from crossgraft.models.on_this_machine import new_folder
 from crossgraft.options.command import Flag
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Heading, Items, Section
+from crossgraft.report.checklists_of_runs import checklists_section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
@@ -454,6 +456,7 @@ REPORT = Kind(
         confounders_section,
         needs_section,
         audited_data_section,
+        checklists_section,
         provenance_section,
         references_section,
     ),
@@ -465,4 +468,5 @@ REPORT = Kind(
         frequency_text_section,
         audit_verdict_section,
     ),
+    answers=AUDIT_ANSWERS,
 )

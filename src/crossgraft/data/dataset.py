@@ -50,7 +50,7 @@ class Dataset(ImageRows):
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
-        from crossgraft.words.text_table import facts_table
+        from crossgraft.words.notebook import facts_table
 
         shown = list(zip(self.class_names, self.class_counts, strict=True))
         more = f" and {len(shown) - _CLASSES_SHOWN} more" if len(shown) > _CLASSES_SHOWN else ""

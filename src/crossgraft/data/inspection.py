@@ -21,6 +21,7 @@ from PIL import Image
 from crossgraft.compute import available_cores
 from crossgraft.data.decoding import strict_decoding
 from crossgraft.data.fingerprint import image_digest
+from crossgraft.data.medical.files import DicomPlace
 from crossgraft.errors import DataError, UnreadableImageError
 from crossgraft.progress import Reporter
 
@@ -166,6 +167,7 @@ class InspectedImages:
         names: Name of each image, without an absolute path.
         facts: Facts about each image; empty for an unreadable one.
         unreadable: Row → why it cannot be used.
+        dicom_place: Place of a row in a file of DICOM; None where no row is of DICOM, or what they were read from is far.
     """
 
     names: Sequence[str] = field(repr=False)
@@ -173,6 +175,7 @@ class InspectedImages:
     unreadable: dict[int, str] = field(repr=False)
     decode: Callable[[int], np.ndarray] = field(repr=False)
     kept: dict[int, np.ndarray] = field(repr=False)
+    dicom_place: Callable[[int], DicomPlace | None] | None = field(default=None, repr=False)
 
     def read(self, row: int) -> np.ndarray:
         """Pixels of one row, (height, width, channels), read-only; safe to call from several threads."""

@@ -209,6 +209,8 @@ def look_at_rows(
         )
         if key is not None:
             KEPT.keep(key, inspected, sum(pixels.nbytes for pixels in inspected.kept.values()))
+    if (dicom_place := rows.dicom_place) is not None:
+        inspected = replace(inspected, dicom_place=lambda index: dicom_place(int(chosen[index])))
     return ImageRows(
         name=rows.name,
         source=source,

@@ -14,6 +14,7 @@ from crossgraft.data.edits import Edit, edited_images
 from crossgraft.data.file_counts import NO_FILES, FileCounts
 from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint, training_fingerprint
 from crossgraft.data.inspection import ImageFacts, InspectedImages, summarise_kinds
+from crossgraft.data.medical.files import DicomPlace
 from crossgraft.data.resizing import resize_alone
 from crossgraft.errors import DataError, UsageError
 from crossgraft.records.base import Record
@@ -207,6 +208,11 @@ class ImageRows:
     def image_name(self, index: int) -> str:
         """Name of the file or row of an image, relative to the data."""
         return self._images.names[int(self._image_rows[index])]
+
+    def dicom_place(self, index: int) -> DicomPlace | None:
+        """Place of an image in a file of DICOM; None where it is of another kind, or these rows are not the files."""
+        place_of = self._images.dicom_place
+        return None if place_of is None else place_of(int(self._image_rows[index]))
 
     def take(
         self: RowsT, indices: Sequence[int] | np.ndarray, *, rows_used: str | None = None, split_method: str | None = None

@@ -215,7 +215,7 @@ class Split(Record):
 
     def _repr_html_(self) -> str:
         """A short table for notebooks, without the row numbers."""
-        from crossgraft.words.text_table import facts_table
+        from crossgraft.words.notebook import facts_table
 
         sizes = {part: len(self.rows(part)) or None for part in PARTS}
         return facts_table(f"Split of {self.num_images} images", {**sizes, "method": self.method, "seed": self.seed})

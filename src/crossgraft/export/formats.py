@@ -16,7 +16,9 @@ from crossgraft.export.graph import trace
 from crossgraft.export.layout import probabilities_line
 from crossgraft.export.layouts import SafetensorsLayout
 from crossgraft.export.onnx_model import OnnxModel
+from crossgraft.export.openvino_model import OpenVinoModel
 from crossgraft.export.source_model import Outputs, SourceModel, logits_of_network, quietly
+from crossgraft.export.triton import TritonRepository
 from crossgraft.export.written import DESCRIPTION, Format, Written, python_block
 from crossgraft.models.adapted import base_model, read_peft_adapter, write_peft_adapter
 from crossgraft.models.head_place import with_head_in_place
@@ -142,7 +144,8 @@ logits = model(images)  # resized and normalised as description.json says
 """
 
 
-FORMATS: dict[str, Format] = {kind.name: kind for kind in (SafetensorsLayout(), TorchProgram(), OnnxModel(), PeftAdapterFiles())}
+_ALL = (SafetensorsLayout(), TorchProgram(), OnnxModel(), TritonRepository(), OpenVinoModel(), PeftAdapterFiles())
+FORMATS: dict[str, Format] = {kind.name: kind for kind in _ALL}
 
 
 def find_format(name: str) -> Format:

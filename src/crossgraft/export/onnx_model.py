@@ -10,7 +10,7 @@ from torch import Tensor
 
 from crossgraft import optional
 from crossgraft.export.graph import INPUT, OUTPUTS, refusal, trace
-from crossgraft.export.source_model import Outputs, SourceModel, quietly
+from crossgraft.export.source_model import Answer, Outputs, SourceModel, quietly
 from crossgraft.export.written import Format, Written, python_block
 from crossgraft.storage.atomic import write_atomically
 
@@ -41,25 +41,40 @@ class OnnxModel(Format):
 
     def write(self, source: SourceModel, folder: Path) -> Written:
         """Trace, translate, save with the description in the metadata, load again."""
-        model = _translate(source)
-        model.metadata_props[METADATA_KEY] = source.describe(as_graph=True).model_dump_json()
-        _save(model, source, folder / FILE)
-        onnxruntime: Any = optional.require("onnxruntime", extra="export", needed_for="--format onnx")
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = _ERRORS_ONLY
-        options.intra_op_num_threads = torch.get_num_threads()
-        session = onnxruntime.InferenceSession(folder / FILE, options, providers=["CPUExecutionProvider"])
-
-        def answer(images: Tensor) -> Outputs:
-            return Outputs(*session.run(list(OUTPUTS), {INPUT: images.numpy()}))
-
+        write_onnx(source, folder / FILE)
+        answer, checked_with = load_onnx(folder / FILE)
         return Written(
             answer=answer,
-            checked_with=f"onnxruntime {onnxruntime.__version__}",
+            checked_with=checked_with,
             loads_with="onnxruntime",
             how_to_load=_HOW_TO_LOAD,
             how_to_use=python_block(_HOW_TO_USE),
         )
+
+
+def write_onnx(source: SourceModel, path: Path) -> None:
+    """The graph with the description in its metadata; a model that one file of ONNX cannot hold has a second one beside it.
+
+    Raises:
+        ExportError: The network cannot be part of a graph.
+    """
+    model = _translate(source)
+    model.metadata_props[METADATA_KEY] = source.describe(as_graph=True).model_dump_json()
+    _save(model, source, path)
+
+
+def load_onnx(path: Path) -> tuple[Answer, str]:
+    """How the graph answers, and what loaded it."""
+    onnxruntime: Any = optional.require("onnxruntime", extra="export", needed_for="--format onnx")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _ERRORS_ONLY
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def answer(images: Tensor) -> Outputs:
+        return Outputs(*session.run(list(OUTPUTS), {INPUT: images.numpy()}))
+
+    return answer, f"onnxruntime {onnxruntime.__version__}"
 
 
 def _translate(source: SourceModel) -> Any:

@@ -24,7 +24,9 @@ class FormatOptions(Options):
 
     group: ClassVar[str] = "Export"
 
-    format: str = option("safetensors, torch, onnx, or peft (LoRA alone).", default="safetensors", is_common=True)
+    format: str = option(
+        "safetensors, torch, onnx, triton, openvino, or peft (LoRA alone).", default="safetensors", is_common=True
+    )
     out: str | Path | None = option(
         "New folder.", default=None, default_text="export/FORMAT in the run directory", is_common=True
     )
@@ -55,7 +57,8 @@ COMMAND = Command(
     options=(ExportOptions, Json, Quiet, Debug),
     verb="crossgraft.export.verb:export_model",
     notes="safetensors is what timm or torchvision loads, laid out as on the hub of Hugging Face; torch (torch.export) "
-    "and onnx hold the whole way from an image in [0, 1] to calibrated probabilities, for any batch size. Each is loaded "
-    "again and compared with the model before it is kept. Nothing is sent anywhere without --push-to.",
+    "and onnx (triton is a repository with it, openvino is made of it) hold the whole way from an image in [0, 1] to "
+    "calibrated probabilities, for any batch size. Each is loaded again and compared with the model before it is kept. "
+    "Nothing is sent anywhere without --push-to.",
     place=140,
 )

@@ -38,7 +38,7 @@ class ExportedModelRecord(Record):
 class ExportedFileRecord(Record):
     """One file of an export."""
 
-    name: str
+    name: str = Field(description="With the folders in the export that it lies in.")
     num_bytes: int
     sha256: str
 

@@ -37,7 +37,8 @@ def export_model(run: str | Path | SavedModel | ModelResult[Any], options: Expor
     """Write a fine-tuned model in another format, load it again, and compare its outputs before it is kept.
 
     ``safetensors`` is the layout of the Hugging Face hub: weights under the names of timm or torchvision, which load them
-    without crossgraft. ``torch`` (a program of ``torch.export``) and ``onnx`` take images in [0, 1] of any batch size and give
+    without crossgraft. ``torch`` (a program of ``torch.export``), ``onnx``, ``triton`` (a model repository of the Triton
+    Inference Server, with ONNX) and ``openvino`` take images in [0, 1] of any batch size and give
     logits and calibrated probabilities; mean, standard deviation, temperature and class names are inside. ``peft`` holds LoRA
     adapters and the head alone, as PEFT loads them into the pretrained network.
 
@@ -116,7 +117,7 @@ def _finish(source: SourceModel, kind: Format, written: Written, folder: Path, *
         loads_with=written.loads_with,
         how_to_load=written.how_to_load,
         model=description,
-        files=[_describe_file(path) for path in sorted(folder.iterdir())],
+        files=[_describe_file(path, folder) for path in sorted(folder.rglob("*")) if path.is_file()],
         agreement=agreement,
         notes=[*(note for note in source.notes if note != MERGED or not written.holds_adapters), *written.notes],
         seconds=time.perf_counter() - start,
@@ -125,7 +126,7 @@ def _finish(source: SourceModel, kind: Format, written: Written, folder: Path, *
     return record
 
 
-def _describe_file(path: Path) -> ExportedFileRecord:
+def _describe_file(path: Path, folder: Path) -> ExportedFileRecord:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return ExportedFileRecord(name=path.name, num_bytes=path.stat().st_size, sha256=digest)
+    return ExportedFileRecord(name=path.relative_to(folder).as_posix(), num_bytes=path.stat().st_size, sha256=digest)

@@ -66,7 +66,8 @@ def refuse_existing(out: Path, *, overwrite: bool) -> None:
     if not overwrite:
         raise RunDirectoryError(f"{out} holds an export already. Use --overwrite to replace it, or another --out.")
     known = _files_of(out / RECORD_FILE)
-    if others := sorted(entry.name for entry in out.iterdir() if entry.name not in known):
+    there = [entry for entry in out.rglob("*") if entry.is_symlink() or not entry.is_dir()]
+    if others := sorted(name for name in (entry.relative_to(out).as_posix() for entry in there) if name not in known):
         raise RunDirectoryError(
             f"{out} holds {others[0]} beside an export, which would be lost with it. Move it, or choose another --out."
         )
@@ -191,11 +192,13 @@ class Format(ABC):
         name: As ``--format`` takes it.
         as_graph: Whether the file includes normalisation and probabilities.
         packages: Packages that are needed and may be missing.
+        extra: The extra of crossgraft that installs them.
     """
 
     name: ClassVar[str]
     as_graph: ClassVar[bool] = False
     packages: ClassVar[tuple[str, ...]] = ()
+    extra: ClassVar[str] = "export"
 
     def require(self) -> None:
         """Import what is needed before any work is done.
@@ -204,7 +207,7 @@ class Format(ABC):
             MissingExtraError: A package is not installed.
         """
         for package in self.packages:
-            optional.require(package, extra="export", needed_for=f"--format {self.name}")
+            optional.require(package, extra=self.extra, needed_for=f"--format {self.name}")
 
     @abstractmethod
     def write(self, source: SourceModel, folder: Path) -> Written:

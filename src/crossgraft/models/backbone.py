@@ -212,7 +212,7 @@ class Backbone:
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
-        from crossgraft.words.text_table import facts_table
+        from crossgraft.words.notebook import facts_table
 
         facts = {
             "architecture": self.architecture,

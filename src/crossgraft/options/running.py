@@ -18,6 +18,13 @@ class ReportOptions(Options):
     out: str | Path | None = option(
         "File to write.", default=None, default_text="report.html in the (first) run directory", is_common=True
     )
+    checklist: str | None = option(
+        "Write a filled checklist of a reporting guideline instead of the page: claim (CLAIM 2024) or tripod-ai (TRIPOD+AI); "
+        "the file ends in .md or .csv.",
+        default=None,
+        default_text="the page",
+        is_common=True,
+    )
 
 
 @options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from crossgraft.options._option import Options, option, options
@@ -28,6 +29,12 @@ class PredictOptions(Output, Workers, Batches, Device, Looking, Page, CodeOption
 
     show_names: bool = option("Write names of image files into the report, too; predictions.csv always has them.", default=False)
     device: str = option("auto, cpu, cuda, cuda:N or mps.", default="auto", is_common=True)
+    dicom_sr: str | Path | None = option(
+        "Folder for DICOM structured reports (TID 1500), one for each study of DICOM images; they name the patient as these do.",
+        default=None,
+        decides=False,
+        only_if_given=True,
+    )
 
 
 COMMAND = Command(

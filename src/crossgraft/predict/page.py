@@ -10,8 +10,10 @@ from crossgraft.metrics.words import NOT_SEEN, guessing, looks_in_words, metric_
 from crossgraft.models.published_names import licence_in_words
 from crossgraft.options.command import DATA, RUN, TypedCommand
 from crossgraft.options.models import CodeOptions
+from crossgraft.predict.checklist_answers import PREDICTION_ANSWERS
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
+from crossgraft.report.checklists_of_runs import checklists_section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import certainty_figure
 from crossgraft.report.source import Source
@@ -425,9 +427,11 @@ REPORT = Kind(
         rows_section,
         prediction_checks_section,
         model_section,
+        checklists_section,
         provenance_section,
         references_section,
     ),
     terminal=(rows_section, measured_section, prediction_checks_section, prediction_verdict_section),
     only_in_the_file=("rows",),
+    answers=PREDICTION_ANSWERS,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.edit.words import predicted_unedited
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options._option import configuration
+from crossgraft.predict.dicom_sr import refuse_folder, require_writer, sources_of, write_reports
 from crossgraft.predict.options import PredictOptions
 from crossgraft.predict.predicted import finish, refuse_to_lose, rows_of, totals_of, with_look
 from crossgraft.progress import Reporter
@@ -51,14 +53,17 @@ def predict(run: str | Path | SavedModel | ModelResult[Any], images: Images, opt
         {options}
 
     Returns:
-        The predictions; with ``out`` also ``predictions.csv``, ``report.html``, ``report.json``, ``run.json`` and
-        ``predicted_images.json`` (a digest of each image, so that a later call loses none) there.
+        The predictions; with ``dicom_sr`` also a DICOM structured report for each study there; with ``out`` also
+        ``predictions.csv``, ``report.html``, ``report.json``, ``run.json`` and ``predicted_images.json`` (a digest of each image,
+        so that a later call loses none) there.
 
     Raises:
         RunDirectoryError: ``run`` holds no model, or ``out`` is in use or holds another run, or predictions of other images.
         WeightsMismatchError: The weights of the model are damaged or changed.
+        MissingExtraError: ``dicom_sr`` is given, and highdicom is not installed.
         DataError: There are no images, a table is damaged, or there are no rows of ``use_split``: neither the data have such a
-            split, nor do they fit the one of the fine-tuning.
+            split, nor do they fit the one of the fine-tuning; or
+            ``dicom_sr`` is given, and an image is not of DICOM or lacks the UIDs by which a report refers to it.
         UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
         UsageError: An argument is wrong or contradicts another.
 
@@ -66,6 +71,10 @@ def predict(run: str | Path | SavedModel | ModelResult[Any], images: Images, opt
     """
     reporter, threads = call.reporter, available_cores() if options.workers is None else options.workers
     size = BATCH_SIZE if options.batch_size is None else options.batch_size
+    reports = None if options.dicom_sr is None else Path(options.dicom_sr)
+    if reports is not None:
+        require_writer()
+        refuse_folder(reports, overwrite=options.overwrite)
     if threads < 1 or size < 1:
         raise UsageError(f"Threads and batch size must be at least 1, found {threads} and {size}.")
     with limit_threads(threads), reuse_freed_memory():
@@ -81,6 +90,7 @@ def predict(run: str | Path | SavedModel | ModelResult[Any], images: Images, opt
             out=options.out,
         ) as directory:
             opened = _open(images, model, options, num_threads=threads, reporter=reporter)
+            sources = {} if reports is None else sources_of(opened)
             readable = opened.readable()
             if directory:
                 refuse_to_lose(directory, readable)
@@ -107,7 +117,11 @@ def predict(run: str | Path | SavedModel | ModelResult[Any], images: Images, opt
                 if are_its_test_images(readable, model):  # one of them may have been seen, too
                     known = known._replace(measured=np.arange(len(readable)), unseen=True)
                 record = with_look(record, readable, known, measured, reporter)
-            return finish(record, opened, directory, reporter, no_images=options.no_images, show_names=options.show_names)
+            predictions = finish(record, opened, directory, reporter, no_images=options.no_images, show_names=options.show_names)
+            if reports is None:
+                return predictions
+            write_reports(record, sources, reports)
+            return replace(predictions, dicom_sr=reports)
 
 
 def _open(images: Images, model: SavedModel, options: PredictOptions, *, num_threads: int, reporter: Reporter) -> ImageRows:

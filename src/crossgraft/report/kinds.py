@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from crossgraft.records.base import Record
 from crossgraft.registry import Registry
 from crossgraft.report.blocks import Block, Heading, Section
+from crossgraft.report.checklists import AnswerOf, Topic
 from crossgraft.report.source import Source
 
 SectionBuilder = Callable[[Source[Any]], Section | None]
@@ -31,6 +32,7 @@ class Kind:
             that the page gives them.
         tables_answer: Whether its tables are what was asked for, so that a terminal shows them without ``--verbose``.
         refuse: Raises ``DataError`` for a record, read from a file, that contradicts itself.
+        answers: What a record says about topics of checklists; empty: nothing that such guidelines ask for.
     """
 
     record_type: type[Record]
@@ -41,6 +43,7 @@ class Kind:
     tables_answer: bool = False
     refuse: Callable[[Any, Path], None] | None = None
     together: Callable[[Mapping[int, Source[Any]]], Sequence[Block]] | None = None
+    answers: Mapping[Topic, AnswerOf] = field(default_factory=dict[Topic, AnswerOf], hash=False)
 
     @property
     def name(self) -> str:

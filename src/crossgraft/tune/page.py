@@ -16,6 +16,7 @@ from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import guessing, metric_format, metric_in_words, overall, rows_in_words
 from crossgraft.records.base import CheckRecord, Thumbnail
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section, figure_for_screens
+from crossgraft.report.checklists_of_runs import checklists_section
 from crossgraft.report.explorer import explorer_of
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow
@@ -32,6 +33,7 @@ from crossgraft.report.verdict import (
 from crossgraft.split.page import parts_table
 from crossgraft.tasks import Task, recorded_task
 from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, num_choices
+from crossgraft.tune.checklist_answers import TUNING_ANSWERS
 from crossgraft.tune.domains.page import marks_oracle, unseen_domains_section
 from crossgraft.tune.domains.words import unseen_in_words
 from crossgraft.tune.page_curves import curves_of_several, curves_section, gradients_section
@@ -416,6 +418,7 @@ REPORT = Kind(
         tuning_checks_section,
         tuning_data_section,
         plan_section,
+        checklists_section,
         provenance_section,
         references_section,
     ),
@@ -433,4 +436,5 @@ REPORT = Kind(
         tuning_verdict_section,
     ),
     together=curves_of_several,
+    answers=TUNING_ANSWERS,
 )

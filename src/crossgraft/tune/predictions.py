@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossgraft.result import Result
@@ -23,9 +24,11 @@ class Predictions(Result[PredictionRecord]):
 
     Attributes:
         names: The file or row of each image, relative to the data; not in ``record`` unless they were asked for.
+        dicom_sr: Folder of DICOM structured reports, where they were asked for.
     """
 
     names: Sequence[str] = field(kw_only=True)
+    dicom_sr: Path | None = field(default=None, kw_only=True)
 
     @property
     def shown(self) -> PredictionRecord:
@@ -42,7 +45,8 @@ class Predictions(Result[PredictionRecord]):
     def places(self) -> Mapping[str, object]:
         """The table, and the report."""
         table = {} if self.out is None else {"Table": self.out / "predictions.csv"}
-        return {**table, **super().places()}
+        reports = {} if self.dicom_sr is None else {"DICOM SR": self.dicom_sr}
+        return {**table, **reports, **super().places()}
 
     def __len__(self) -> int:
         return len(self.record.rows)

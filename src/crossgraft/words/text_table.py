@@ -5,26 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Collection, Iterable, Sequence
 from itertools import repeat
 
 from crossgraft.words.visible import is_plain, visible
-
-
-def facts_table(title: str, facts: Mapping[str, object]) -> str:
-    """HTML without style or script, so that it fits light and dark notebooks; facts that are None are left out.
-
-    >>> facts_table("a <b>", {"images": 3, "groups": None})
-    '<table><caption>a &lt;b&gt;</caption><tr><th>images</th><td>3</td></tr></table>'
-    """
-    rows = "".join(
-        f"<tr><th>{escape(visible(name))}</th><td>{escape(visible(str(fact)))}</td></tr>"
-        for name, fact in facts.items()
-        if fact is not None
-    )
-    return f"<table><caption>{escape(visible(title))}</caption>{rows}</table>"
-
 
 WIDTH = 100
 """Columns of a pipe or a file; sentences are never longer, because long lines are hard to read."""

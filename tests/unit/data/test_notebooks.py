@@ -25,7 +25,7 @@ def test_a_dataset_is_a_short_escaped_table():
 def test_a_split_is_a_short_table():
     split = make_split(np.arange(20) % 2, None, fractions={"train": 0.8, "test": 0.2}, seed=3)
     html = split._repr_html_()
-    assert html.startswith("<table><caption>Split of 20 images</caption><tr><th>train</th><td>16</td></tr>")
+    assert "<table><caption>Split of 20 images</caption><tr><th>train</th><td>16</td></tr>" in html
     assert "<th>val</th>" not in html
     assert "<th>seed</th><td>3</td>" in html
 

@@ -102,7 +102,7 @@ def test_systems_without_affinity_count_their_cores(monkeypatch):
 
 def test_a_notebook_shows_a_backbone_as_a_table():
     html = backbone(timm.create_model("test_resnet", num_classes=5), licence="<b>mit</b>")._repr_html_()
-    assert html.startswith("<table><caption>Backbone net</caption>")
+    assert "<table><caption>Backbone net</caption>" in html
     assert "&lt;b&gt;mit&lt;/b&gt;" in html
 
 

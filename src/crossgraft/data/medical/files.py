@@ -8,7 +8,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -133,6 +133,22 @@ class VolumeCache(Generic[T]):
             return entry.value
 
 
+class DicomPlace(NamedTuple):
+    """Where an image of DICOM lies.
+
+    Attributes:
+        path: Path of the file.
+        where: Name of the file in messages.
+        frame: Its frame, from 0.
+        num_frames: Frames of the file.
+    """
+
+    path: Path
+    where: str
+    frame: int
+    num_frames: int
+
+
 Facts = DicomFacts | NiftiFacts
 _SQUARE = 0.01
 """Pixels whose sides differ by less are square."""
@@ -164,6 +180,12 @@ class MedicalFile:
     def without_patient(self) -> MedicalFile:
         """The same file once it is known which of the others are of the same patient: the identity is needed no more."""
         return replace(self, facts=replace(self.facts, patient="")) if isinstance(self.facts, DicomFacts) else self
+
+    def dicom_place(self, index: int) -> DicomPlace | None:
+        """Place of the image number ``index`` of ``slices``; None where the file is not DICOM, or its header cannot be read."""
+        if not isinstance(self.facts, DicomFacts):
+            return None
+        return DicomPlace(self.path, self.where, self.slices[index], self.facts.num_slices)
 
     @property
     def image_names(self) -> list[str]:

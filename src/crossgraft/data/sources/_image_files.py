@@ -13,6 +13,7 @@ from crossgraft.data.decoding import IMAGE_EXTENSIONS, decode_file, has_unnamed_
 from crossgraft.data.file_counts import FileCounts, PassedOver, describe_files
 from crossgraft.data.medical.display import parse_window
 from crossgraft.data.medical.files import (
+    DicomPlace,
     MedicalFile,
     MedicalReader,
     SlicePolicy,
@@ -186,6 +187,11 @@ def rows_of_files(
         file = listed[row]
         return decode_file(files[row], name=names[row]) if file is None else reader.read(file, index)
 
+    def dicom_place(image: int) -> DicomPlace | None:
+        row, index = images[image]
+        file = listed[row]
+        return None if file is None else file.dicom_place(index)
+
     classes = [""] * len(files) if labels is None or np.ndim(labels) == 2 else [str(label) for label in np.asarray(labels)]
     read = Counter([*zip(map(kind_of_file, files), classes, strict=True), *((kind_of_file(path), "") for path in tables)])
     counts = FileCounts(read, tuple(passed_over))
@@ -204,6 +210,7 @@ def rows_of_files(
         files=counts,
         reading=(*describe_files(counts), *_about_channels(files), *describe_reading(medical, policy, slices)),
         stamps=None if medical else lambda: tuple(map(stamp_of, files)),
+        dicom_place=dicom_place if medical else None,
         **others,
     )
 

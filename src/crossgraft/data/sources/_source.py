@@ -13,6 +13,7 @@ from crossgraft.data._groups import Confidential
 from crossgraft.data.cells import one_spelling
 from crossgraft.data.file_counts import NO_FILES, FileCounts
 from crossgraft.data.fingerprint import listing_fingerprint, training_fingerprint
+from crossgraft.data.medical.files import DicomPlace
 from crossgraft.errors import DataError, UsageError
 from crossgraft.plain_types import Uncertain
 from crossgraft.words.formatting import counted, joined
@@ -161,6 +162,7 @@ class SourceRows(Confidential):
         problems: What makes the rows unusable as they are, one sentence each: opening raises the first, checking lists
             all.
         has_labels: Whether ``labels`` mean something; False only where the request needs none.
+        dicom_place: Place of row i in a file of DICOM, None for another file; None: no row is of DICOM.
         stamps: By file system, what the files are that ``decode`` reads, and how: where they are equal, so are all pixels.
             None: not known.
     """
@@ -183,6 +185,7 @@ class SourceRows(Confidential):
     problems: tuple[str, ...] = ()
     has_labels: bool = True
     stamps: Callable[[], Hashable] | None = None
+    dicom_place: Callable[[int], DicomPlace | None] | None = None
 
     def with_ids_merged(self) -> SourceRows:
         """The same rows; groups that are certain to be one under several spellings (3, 3.0, 003) are one, with a notice."""

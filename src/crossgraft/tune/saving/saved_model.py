@@ -220,7 +220,7 @@ class SavedModel:
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
-        from crossgraft.words.text_table import facts_table
+        from crossgraft.words.notebook import facts_table
 
         facts = self.facts
         return facts_table(

@@ -54,7 +54,7 @@ def test_an_export_lies_in_its_run_whole_and_says_what_it_is(run):
     frame = exported.to_frame()
     sizes = {path.name: path.stat().st_size for path in exported.out.iterdir() if path.name != "export.json"}
     assert dict(zip(frame["file"], frame["bytes"], strict=True)) == sizes
-    assert "8 images compared" in exported._repr_html_()
+    assert "compared with the model on 8 generated images" in exported._repr_html_()
     assert exported.record.agreement.largest_logit_difference <= 1e-5
 
 
