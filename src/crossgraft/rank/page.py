@@ -91,10 +91,10 @@ RANKING_CAVEATS: tuple[CaveatOf[RankingRecord], ...] = (
 
 
 def answer_in_words(record: RankingRecord) -> str:
-    """How weak a guide the order is, what the images cannot tell apart, where to begin, and what settles it."""
+    """What the images cannot tell apart, where to begin, how weak a guide the order is, and what settles it."""
     if not advised_order(record):
         return record.advice
-    return " ".join(filter(None, [weak_guide(record), record.advice, order_in_words(record), settled_in_words(record)]))
+    return " ".join(filter(None, [record.advice, order_in_words(record), weak_guide(record), settled_in_words(record)]))
 
 
 def after_ranking(source: Source[RankingRecord]) -> Following:

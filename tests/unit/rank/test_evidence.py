@@ -53,12 +53,11 @@ def with_prior(record, ranks):
     return record.model_copy(update={"prior": prior})
 
 
-def test_the_first_sentence_says_how_weak_the_guide_is_and_the_last_what_settles_it(ranked):
+def test_the_answer_says_how_weak_the_guide_is_and_at_last_what_settles_it(ranked):
     said = answer_in_words(ranked)
-    assert said.startswith("Frozen features are a weak guide: on 51 published targets LogME agrees with fine-tuning at 0.19, ")
-    assert "results on other data at 0.52, trainings on val at 0.63" in said
+    assert said.startswith(ranked.advice)
+    assert "Frozen features are a weak guide (on 51 published targets LogME 0.19, results on other data 0.52, trainings " in said
     assert "crossgraft select settles it: it trains both" in said
-    assert ranked.advice in said
 
 
 def test_results_on_other_data_say_where_to_begin_where_there_are_some_of_two(ranked):
