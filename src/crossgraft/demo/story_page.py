@@ -11,6 +11,7 @@ from crossgraft.report.source import Source
 from crossgraft.report.verdict import (
     BEGIN,
     Caveat,
+    Gravity,
     checks_section,
     in_one_line,
     provenance_section,
@@ -21,7 +22,7 @@ from crossgraft.words.formatting import counted, joined
 
 
 def _caveat(record: StoryRecord) -> Caveat:
-    return Caveat(record.caveat)
+    return Caveat(record.caveat, Gravity.HARM)
 
 
 def story_heading(source: Source[StoryRecord]) -> Heading:
