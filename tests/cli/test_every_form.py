@@ -7,8 +7,8 @@ import pytest
 import timm
 from safetensors.torch import save_file
 
-from support.documented import small_clip
 from support.few_pages import leave_out_pages
+from support.text_towers import TRUNK, write_open_clip
 from support.transformers_folders import write_folder
 
 QUIET = ("--workers", "1", "--quiet")
@@ -25,7 +25,10 @@ def write_timm(folder):
 
 FORMS = {
     "hf-hub:ward/lesions": lambda here: write_timm(here / "weights" / "ward--lesions"),
-    "open_clip:ward/clip": lambda here: ((here / "weights").mkdir(exist_ok=True), small_clip(here / "weights" / "ward--clip")),
+    "open_clip:ward/clip": lambda here: (
+        (here / "weights").mkdir(exist_ok=True),
+        write_open_clip(here / "weights" / "ward--clip", vision=TRUNK, custom=True),
+    ),
     "transformers:ward/chest": lambda here: (
         (here / "weights").mkdir(exist_ok=True),
         write_folder(here / "weights" / "ward--chest", "SiglipVisionModel"),

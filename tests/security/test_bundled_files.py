@@ -3,6 +3,7 @@
 import importlib.metadata
 import re
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,8 @@ def test_nothing_but_the_error_is_said(package, caplog):
 
 def test_the_page_has_the_counts(package, outcome):
     version = importlib.metadata.version(package)
+    if package == "pydicom" and find_spec("jpeg_ls") is not None:
+        pytest.skip("a decoder of JPEG-LS (of highdicom) reads more")
     row = bundled_files.count_row(package, outcome)
     if f"| {package} {version} |" not in PAGE.read_text(encoding="utf-8"):
         pytest.skip(f"the page counts the files of another version than {package} {version}")

@@ -15,7 +15,7 @@ from crossgraft import write_report
 from crossgraft.cli.main import main
 from crossgraft.records.base import RunRecord
 from crossgraft.tune.saving.save_model import model_card
-from crossgraft.words.text_table import facts_table
+from crossgraft.words.notebook import facts_table
 from support.audit_records import audit_record
 from support.comparison_records import comparison_record
 from support.contact_sheet_records import sheets_record

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 from crossgraft.options.command import COMMANDS
-from support.documented import small_clip
+from support.text_towers import TRUNK, write_open_clip
 from support.tiny import make_images
 from support.transformers_folders import write_folder
 
@@ -84,7 +84,7 @@ def test_every_command_stays_at_home(workspace):
     write_folder(workspace / "chest", "Dinov2Model")
     (workspace / "chest" / "modeling_dinov2.py").write_text("import socket; socket.create_connection(('127.0.0.1', 9))")
     fill_of_timm(workspace / "lesions")
-    small_clip(workspace / "clip")
+    write_open_clip(workspace / "clip", vision=TRUNK, custom=True)
     commands = {
         0: [
             *(

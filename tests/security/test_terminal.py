@@ -209,7 +209,8 @@ COMMANDS = {
 def said(folder):
     (folder / "weights").mkdir()
     (folder / "weights" / f"{PLANTED}.safetensors").write_bytes((folder / "narrow.safetensors").read_bytes())
-    return {name: run(*command) for name, command in COMMANDS.items()}
+    tables = {name: ["--verbose"] for name in ("check", "rank", "tune", "predict")}
+    return {name: run(*command, *tables.get(name, [])) for name, command in COMMANDS.items()}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -314,7 +315,7 @@ def test_names_that_are_no_utf8_are_shown_and_kept_as_escapes(folder, tmp_path):
     (tmp_path / "scans" / "benign").rename(tmp_path / "scans" / "beni\udcffgn")
     data = (tmp_path / "scans").rename(tmp_path / "sc\udcfcns")
     out = tmp_path / "r\udcfcn"
-    code, text, err = run("check", data, "--workers", "1", "--show-names", "--out", out)
+    code, text, err = run("check", data, "--workers", "1", "--show-names", "--verbose", "--out", out)
     assert code == 0, err
     assert RAW.search(text + err) is None
     assert r"beni\udcffgn" in text

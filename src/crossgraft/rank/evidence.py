@@ -75,9 +75,9 @@ def weak_guide(record: RankingRecord) -> str:
         return f"How far {title} foresees fine-tuning was not replayed on published results; frozen features are a weak guide."
     chance = ", chance not excluded" if replayed.low <= 0 else ""
     return (
-        f"Frozen features are a weak guide (on {replayed.num_targets} published targets {title} {_TWO(replayed.kendall)}{chance}, "
-        f"results on other data {_TWO(OF_KNOWN_RESULTS.kendall)}, trainings on val {_TWO(OF_TRAININGS.kendall)}; 1: the order of "
-        "fine-tuning)."
+        f"Frozen features are a weak guide (on {replayed.num_targets} published targets {title} {_TWO(replayed.kendall)}{chance}"
+        f", results on other data {_TWO(OF_KNOWN_RESULTS.kendall)}, trainings on val {_TWO(OF_TRAININGS.kendall)}; 1: the order "
+        "of fine-tuning)."
     )
 
 
@@ -138,7 +138,7 @@ def images_of_training(num_train: int) -> int:
     """How many images a training looks at where nobody says how long it is.
 
     >>> images_of_training(300), images_of_training(100_000)
-    (18000, 1000000)
+    (15000, 1000000)
     """
     batch_size = next((size for below, size in BATCH_SIZES if num_train < below), LARGEST_BATCH)
     epochs = round(STEPS_OF_A_TRAINING / math.ceil(num_train / batch_size))

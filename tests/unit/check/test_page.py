@@ -30,8 +30,7 @@ def record(examples):
 
 def test_the_verdict_comes_first_with_counts_of_each_split(record, source_of):
     section = data_check_verdict_section(source_of(record))
-    assert section.blocks[0].answer == record.verdict
-    assert section.blocks[0].caveat == "Remove them."
+    assert section.blocks[0].answer == f"{record.verdict} Remove them."
     (figure,) = blocks_of(each_class_section(source_of(record)), Figure)
     assert figure.caption.startswith("Images of each class in train, test")
     assert all(number in figure.drawings[0] for number in ("147", "399", "42", "114"))

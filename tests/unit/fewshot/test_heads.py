@@ -215,7 +215,9 @@ def test_zero_shot_is_the_nearest_class_weight_whatever_the_support_set(task):
     np.testing.assert_allclose(found.predict_proba(query), shares / shares.sum(axis=1, keepdims=True), atol=1e-9)
     other = ZeroShotHead(class_weights=weights).fit(X[::-1] + 3, y[::-1])
     assert other.predict(query).tolist() == found.predict(query).tolist()
-    with pytest.raises(UsageError, match=r"none were given\. Give some: zero_shot:class_weights=FILE; without any take ncc"):
+    with pytest.raises(
+        UsageError, match=r"none were given\. Give some: zero_shot:class_weights=FILE, or --prompts .*; without any take ncc"
+    ):
         ZeroShotHead().fit(X, y)
 
 

@@ -15,6 +15,6 @@ def test_a_prompt_shows_one_line_and_not_every_number():
 
 def test_a_notebook_shows_the_answer_and_one_row_a_model(ranking):
     page = Ranking(ranking)._repr_html_()
-    assert '<p class="lead">Start with ' in page
+    assert ">Start with " in page
     assert "peak_bytes" not in page and "NA" not in page
     assert page.count("<tr") == 11 and f"… and {len(ranking.models) - 10} more" in page

@@ -208,7 +208,7 @@ def test_folds_pool_rows_that_their_models_had_not_seen(tmp_path):
     own = [digest.hex() for digest in data.image_digests]
     tested = table.row[table.split == "fold 1"] - 1
     assert of_fold.known_images == {own[row] for row in set(range(60)) - set(tested)}
-    with pytest.raises(RunDirectoryError, match=r"crossgraft predict .*folds/fold-0 IMAGES"):
+    with pytest.raises(RunDirectoryError, match=r"Give that of one training: .*folds/fold-0"):
         load_saved_model(tmp_path / "run", allow_code="tiny_models:tiny")
     (row,) = read_known_results()
     assert "; 32 training images a fold, test each of 3 folds of 60 images, picked by" in row.protocol

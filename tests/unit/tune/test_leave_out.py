@@ -193,7 +193,7 @@ def test_models_of_each_are_used_by_other_verbs_and_there_is_none_of_all(each):
     tuned, out, _ = each
     with pytest.raises(UsageError, match="folds/without DOMAIN/model"):
         tuned.model.predict(scans())
-    with pytest.raises(RunDirectoryError, match=r"crossgraft predict '.*folds/without BONN' IMAGES"):
+    with pytest.raises(RunDirectoryError, match=r"Give that of one training: '.*folds/without BONN'"):
         predict(out, scans(), allow_code="tiny_models:tiny")
     said = predict(
         out / "folds" / "without GENT", scans(groups=patients()), allow_code="tiny_models:tiny", use_split="test", ledger=False

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 from crossgraft.metrics.words import guessing
 from crossgraft.records.base import Record
 from crossgraft.report.blocks import Block, Figure, Folded, Items, Paragraph, Section
+from crossgraft.report.explorer import Explorer
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
@@ -43,6 +44,9 @@ def marks_oracle(build: Callable[[Source[RecordT]], Section | None]) -> Callable
 def _marked(block: Block) -> Block:
     if isinstance(block, Table):
         return replace(block, caption=block.caption + _ORACLE)
+    if isinstance(block, Explorer) and block.crossed is not None:
+        csv = replace(block.crossed.csv, caption=block.crossed.csv.caption + _ORACLE)
+        return replace(block, crossed=block.crossed._replace(csv=csv))
     return replace(block, blocks=[_marked(each) for each in block.blocks]) if isinstance(block, Folded) else block
 
 

@@ -383,6 +383,7 @@ def test_the_thumbnails_are_small_and_say_what_they_are(check, make_dataset, tmp
     dataset = make_dataset([big, *range(1, 23), big], [*TWO[:23], 0], splits=SPLITS)
     check_data(dataset, out=tmp_path / "run")
     thumbnails = json.loads((tmp_path / "run" / "thumbnails.json").read_text())
+    thumbnails = [each for each in thumbnails if each.get("row") is None]  # the others are strips of classes
     assert [thumbnail["class_name"] for thumbnail in thumbnails] == [
         "Identical images across splits: 1 (train, 0) and 24 (test, 0)"
     ] * 2

@@ -45,7 +45,7 @@ def asked(folds=None, *, task="multi-class", batch_size=12, accumulate=1, **choi
 
 
 REFUSED = {
-    "Name the column that says it with --domains COLUMN, or leave --objective irm out.": {"folds": (), "objective": "irm"},
+    "--domains COLUMN (of tune and select), or leave --objective irm out.": {"folds": (), "objective": "irm"},
     "or leave --sampler domains out.": {"folds": (), "sampler": "domains"},
     "--sampler shuffle does not see to that. Leave --sampler out, or say --sampler domains.": {
         "objective": "vrex",
