@@ -218,29 +218,28 @@ def in_points(found: Difference | None) -> Difference | None:
 
 
 def causes(rows: Rows) -> str:
-    """What the tables themselves say of it."""
-    lines = []
-    for name, own in rows.items():
-        reference = own[own["variant"] == REFERENCE]
-        if reference.empty:
-            continue
-        spread = reference.groupby("domain")["unseen"].mean().std()
-        seeds = reference.groupby("domain")["unseen"].std().mean()
-        of_seeds = "" if pd.isna(seeds) else f", between seeds of one domain {seeds:.3f}"
-        lowest = mean(own["learning_rate"] == own["learning_rate"].min())
-        late = mean(own["best_epoch"] >= 0.9 * own["best_epoch"].max())
-        lines.append(
-            f"- {SETS[name][0]}: the standard deviation of ERM between domains is {spread:.3f}{of_seeds}. Val picked the "
-            f"lowest learning rate in {lowest:.0%} of all trainings, and an epoch of the last tenth in {late:.0%}. On images of "
-            f"seen domains: {seen_told(own)}. What a way loses there is fitting, not shift."
-        )
-    return "\n".join(lines)
+    """What the tables themselves say of it: spread, what val picked, and how well each way fits domains that it saw."""
+    facts = {
+        title: facts_of_set(rows[name])
+        for name, (title, _) in SETS.items()
+        if name in rows and len(of_way(rows[name], REFERENCE))
+    }
+    sets = list(facts)
+    return markdown(
+        ["", *sets], [[fact, *(facts[title].get(fact, "") for title in sets)] for fact in next(iter(facts.values()), {})]
+    )
 
 
-def seen_told(rows: pd.DataFrame) -> str:
-    """Mean on seen domains by way."""
-    means = {title: of_way(rows, way, "seen") for way, title in WAYS.items()}
-    return ", ".join(f"{title} {mean(values):.3f}" for title, values in means.items() if len(values))
+def facts_of_set(own: pd.DataFrame) -> dict[str, str]:
+    reference = own[own["variant"] == REFERENCE].groupby("domain")["unseen"]
+    seen = {title: of_way(own, way, "seen") for way, title in WAYS.items()}
+    return {
+        "Standard deviation of ERM between domains": f"{reference.mean().std():.3f}",
+        "Between seeds of one domain": f"{reference.std().mean():.3f}",
+        "Trainings where val picked the lowest learning rate": f"{mean(own['learning_rate'] == own['learning_rate'].min()):.0%}",
+        "Where it picked an epoch of the last tenth": f"{mean(own['best_epoch'] >= 0.9 * own['best_epoch'].max()):.0%}",
+        **{f"On seen domains: {title}": f"{mean(values):.3f}" for title, values in seen.items() if len(values)},
+    }
 
 
 def draw_differences(path: Path, rows: Rows) -> None:
