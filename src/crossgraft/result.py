@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from crossgraft.errors import UsageError
 from crossgraft.records.base import Record
@@ -74,6 +73,27 @@ class Result(ABC, Generic[RecordT]):
         """
         return {}
 
+    def as_text(self, *, in_lines: int | None = None) -> str:
+        """What was found, and where the rest is; only the summary of a plan, or where a record has no page.
+
+        Args:
+            in_lines: The answer, its biggest caveat and the next command in so many lines, as far as the command to copy allows,
+                and no table; None: everything, the answer last.
+        """
+        from crossgraft.report.source import Source
+        from crossgraft.report.terminal import USE, in_brief, record_as_text, verdict_of
+        from crossgraft.words.text_table import place
+
+        written, body = self.places(), None
+        if self.found is not None:  # a plan has no page in any room, so that none is looked into
+            if in_lines is not None:
+                verdict = verdict_of(Source(self.shown, out=self.out, command_line=self.command_line))
+                if verdict is not None:
+                    return in_brief(verdict, written, num_lines=in_lines)
+            body = record_as_text(self.shown, out=self.out, command_line=self.command_line)
+        text = self.summary() if body is None else f"{body}\n\n{USE}"
+        return "\n".join([text, *(place(what, path) for what, path in written.items())])
+
     def to_json(self) -> str:
         """The record (or the plan) as one JSON document."""
         return self.shown.model_dump_json()
@@ -97,7 +117,9 @@ class Result(ABC, Generic[RecordT]):
         Raises:
             NotApplicable: Its page has none.
         """
-        return _notebook().plot_of(self)
+        from crossgraft.report.notebook import plot_of
+
+        return plot_of(self.shown)
 
     def styled(self) -> Styler:
         """``to_frame`` for a notebook: three decimals, a dash for what is not there, numbers to the right, no index."""
@@ -109,14 +131,11 @@ class Result(ABC, Generic[RecordT]):
 
     def _repr_html_(self) -> str:
         """Verdict, figure and the most important rows, for notebooks."""
+        from crossgraft.report.notebook import record_as_html
+
         frame = None if self.found is None else self._most_important()
-        return _notebook().result_as_html(self, frame, most_rows=_ROWS_SHOWN)
+        return record_as_html(self.shown, summary=self.summary(), frame=frame, most_rows=_ROWS_SHOWN)
 
     def _most_important(self) -> pd.DataFrame:
         """Rows and columns of ``to_frame`` that a notebook shows."""
         return self.to_frame()
-
-
-def _notebook() -> Any:
-    """What shows results stands above them, and is imported when the first one is looked at."""
-    return importlib.import_module("crossgraft.report.notebook")

@@ -255,15 +255,15 @@ class Call(Typed):
         if self.typed.get("json", False):
             print_json(result.to_json())
             return
-        from crossgraft.report.terminal import MOST_LINES, result_as_text
+        from crossgraft.report.terminal import MOST_LINES
 
         shown = replace(result, command_line=lines[-1]) if lines and result.command_line else result
         if not self.is_brief:
-            show(result_as_text(shown))
+            show(shown.as_text())
             return
-        text = result_as_text(shown, in_lines=MOST_LINES)
-        if self.reporter.say_in_brief(unless_in=f"{text}\n{result_as_text(shown)}"):
-            text = result_as_text(shown, in_lines=MOST_LINES - 1)
+        text = shown.as_text(in_lines=MOST_LINES)
+        if self.reporter.say_in_brief(unless_in=f"{text}\n{shown.as_text()}"):
+            text = shown.as_text(in_lines=MOST_LINES - 1)
         show(text)
 
 

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from crossgraft.result import Result
+    from crossgraft.records.base import Record
 
 _MOST_BUILDERS = 4
 """Sections that are looked through for a figure: each is made for it."""
 _MOST_COLUMNS = 8
 
 
-def result_as_html(result: Result[Any], frame: pd.DataFrame | None, *, most_rows: int) -> str:
-    """The answer and its caveat, a figure, and the first rows of ``frame``.
+def record_as_html(record: Record, *, summary: str, frame: pd.DataFrame | None, most_rows: int) -> str:
+    """The answer and its caveat, a figure, and the first rows of ``frame``; ``summary`` where there is no page to take them from.
 
     Nothing in it says where files lie: a notebook is handed on. So the next command, which would, is left out.
     """
-    verdict, figure = _of_page(result)
+    verdict, figure = _of_page(record)
     if verdict is None:
-        lines = [f"<p>{escape(visible(result.summary(), keep=chr(10)))}</p>"]
+        lines = [f"<p>{escape(visible(summary, keep=chr(10)))}</p>"]
     else:
         lines = [f'<p class="lead">{escape(visible(verdict.answer))}</p>']
         if verdict.caveat is not None:
@@ -47,22 +47,21 @@ def result_as_html(result: Result[Any], frame: pd.DataFrame | None, *, most_rows
     return in_notebook(*lines)
 
 
-def plot_of(result: Result[Any]) -> Plot:
-    """The first figure of the page of a result.
+def plot_of(record: Record) -> Plot:
+    """The first figure of the page of a record.
 
     Raises:
         NotApplicable: Its page has none.
     """
-    _, figure = _of_page(result)
+    _, figure = _of_page(record)
     if figure is None:
         raise NotApplicable("This result has no figure. Look at .to_frame(), or at its page: .report.")
     return Plot(str(figure.drawings[0]), figure.caption)
 
 
-def _of_page(result: Result[Any]) -> tuple[Verdict | None, Figure | None]:
-    record = result.shown
+def _of_page(record: Record) -> tuple[Verdict | None, Figure | None]:
     kind = KINDS.find(str(getattr(record, "kind", "")))
-    if kind is None or result.found is None:
+    if kind is None:
         return None, None
     prefix = f"r{hashlib.sha256(record.model_dump_json().encode()).hexdigest()[:8]}-"  # ids stay apart in one document
     verdict: Verdict | None = None

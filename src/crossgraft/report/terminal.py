@@ -13,7 +13,6 @@ from crossgraft.report.kinds import KINDS
 from crossgraft.report.plots.svg import figures_left_out
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Table
-from crossgraft.result import Result
 from crossgraft.words.formatting import count
 from crossgraft.words.text_table import place, sentence_width, terminal_width, text_table, wrap, wrap_in
 from crossgraft.words.visible import visible
@@ -24,28 +23,8 @@ _LEAST_BESIDE = 24
 """Columns that facts need beside their names; on fewer they stand below them."""
 MOST_LINES = 10
 """Lines of a result, unless ``--verbose`` asks for all of it."""
-_USE = "Research use, not a medical device."
+USE = "Research use, not a medical device."
 _MORE = "All tables: --verbose."
-
-
-def result_as_text(result: Result[Any], *, in_lines: int | None = None) -> str:
-    """What was found, and where the rest is; only the summary of a plan, or where a record has no page.
-
-    Args:
-        result: What a verb returned.
-        in_lines: The answer, its biggest caveat and the next command in so many lines, as far as the command to copy allows,
-            and no table; None: everything, the answer last.
-    """
-    is_plan = result.found is None  # which has no page in any room, so that none is looked into
-    written = result.places()
-    if not is_plan and in_lines is not None:
-        verdict = verdict_of(Source(result.shown, out=result.out, command_line=result.command_line))
-        if verdict is not None:
-            return in_brief(verdict, written, num_lines=in_lines)
-    body = None if is_plan else record_as_text(result.shown, out=result.out, command_line=result.command_line)
-    text = result.summary() if body is None else f"{body}\n\n{_USE}"
-    places = "\n".join(place(what, path) for what, path in written.items())
-    return text if not places else f"{text}\n{places}"
 
 
 def verdict_of(source: Source[Any]) -> Verdict | None:
@@ -68,7 +47,7 @@ def in_brief(verdict: Verdict, places: Mapping[str, object], *, num_lines: int =
         num_lines: Lines of the terminal, which breaks a long command.
     """
     then = _following(verdict)
-    end = [*_where(places), *wrap(f"{_USE} {_MORE}").split("\n")]
+    end = [*_where(places), *wrap(f"{USE} {_MORE}").split("\n")]
     room = max(2, num_lines - sum(map(_height, [*then, *end])))
     caveat_alone = [] if verdict.caveat is None else _caveat(verdict.caveat, room)
     answer = wrap_in(max(room - len(caveat_alone), (room + 1) // 2), verdict.answer)

@@ -7,7 +7,6 @@ from crossgraft.demo import steps, write_demo
 from crossgraft.demo.record import DemoRecord
 from crossgraft.errors import RunDirectoryError
 from crossgraft.records.base import RunRecord
-from crossgraft.report.terminal import result_as_text
 
 from .test_steps import STEPS
 
@@ -54,7 +53,7 @@ def test_the_run_directory_tells_how_the_demo_was_made(whole, short, tmp_path, m
     assert len(links) == 3
     assert all((out / link).is_file() for link in links)
 
-    lines = [line.strip() for line in result_as_text(whole.result).splitlines()]
+    lines = [line.strip() for line in whole.result.as_text().splitlines()]
     assert {*record.best_model.commands(out), record.selected.command(out)} < set(lines)
     assert max(len(line) for line in lines if str(out) not in line and "my_images" not in line) <= 100
 

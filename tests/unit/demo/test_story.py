@@ -5,7 +5,7 @@ import pytest
 from crossgraft.demo import show_demo, story
 from crossgraft.errors import MissingWeightsError
 from crossgraft.records.base import RunRecord
-from crossgraft.report.terminal import record_as_text, result_as_text
+from crossgraft.report.terminal import record_as_text
 from support.story_records import find_networks, story_record
 
 FOLDERS = ["check", "rank", "select", "tune", "audit", "predict"]
@@ -30,7 +30,7 @@ def test_each_step_is_a_command_that_was_run_in_a_folder_of_its_own(tmp_path, mo
     assert record.primary.num_images + record.num_train < record.dataset.num_images
     assert len(record.mistakes_png) == len(record.mistakes.most_certain) > 0
     assert [row.target for row in record.new_images] and len(record.new_images) == 7
-    said = " ".join(result_as_text(result).split())
+    said = " ".join(result.as_text().split())
     assert " ".join(result.summary().partition(" Caveat: ")[0].split()) in said
     assert 'href="tune/report.html"' in (out / "report.html").read_text(encoding="utf-8")
 

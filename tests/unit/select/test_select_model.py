@@ -11,7 +11,6 @@ from safetensors.torch import save_file
 
 import crossgraft
 from crossgraft.errors import DataError, MissingWeightsError, RunDirectoryError, UsageError
-from crossgraft.report.terminal import result_as_text
 from crossgraft.select import planning
 from support.tiny import make_images, make_workspace, tiny_weights
 
@@ -132,7 +131,7 @@ def test_where_all_are_at_the_ceiling_the_search_ends_and_the_smallest_is_handed
     record = found.record
     assert record.ending == "limit of val" and record.selected == "narrow", found.summary()
     assert record.expected_regret in (None, 0.0) and record.next_models == []
-    said = result_as_text(found)
+    said = found.as_text()
     assert "at its limit, where nothing can be better" in said and "may be better" not in said
     assert "does not tell" not in said and "Another hour" not in said
 
