@@ -80,7 +80,7 @@ INTRODUCTION = (
     "how well will it do on people whom it was not trained on, and what speaks against it? Each step is one command."
 )
 NOT_SHOWN = (
-    "What this cannot show: digits of 8 × 8 pixels are no medical images, and networks that know photographs know little of "
+    "Digits of 8 × 8 pixels are no medical images, and networks that know photographs know little of "
     "handwriting; three networks of one family say nothing of other families; the artefacts were put in by a program; who wrote "
     "which digit is reconstructed (13 writers are documented, the reconstruction gives 14); seven unseen writers give wide "
     "intervals; and the unseen writers are looked at twice, once for the model of select and once for that of tune."
@@ -196,7 +196,7 @@ class _Story:
         few = {**rows, "per_class": self.plan.per_class, "image_size": self.plan.image_size}
         training = {**few, "flip": False, "store": False, "ledger": False, "workers": None}
         steps = [self._step(CHECK, "Are the data sound?", check_data, DATA, rows)[0]]
-        step, _ = self._step(
+        step, ranking = self._step(
             RANK,
             "Which network knows something of them?",
             rank_models,
@@ -242,7 +242,8 @@ class _Story:
             )
             for name, row in zip(predicted.names, predicted.record.rows, strict=True)
         ]
-        return self._record(steps, tuned.record, audit.record, new_images)
+        record = self._record(steps, tuned.record, audit.record, new_images)
+        return record.model_copy(update={"ranking": ranking.record, "selection": selection.record, "audit": audit.record})
 
     def _step(
         self, folder: str, question: str, verb: Any, first: Any, options: Mapping[str, Any], *more: Any

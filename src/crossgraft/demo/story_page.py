@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from crossgraft.data.describe import describe_data
-from crossgraft.demo.story import FOLDERS, NEW_IMAGES, PREDICT, TUNE, verdict_in_words
+from crossgraft.demo.story import AUDIT, FOLDERS, NEW_IMAGES, PREDICT, RANK, SELECT, TUNE, verdict_in_words
 from crossgraft.demo.story_record import StoryRecord
-from crossgraft.report.blocks import Block, Code, Gallery, Heading, Paragraph, Section, Subheading
+from crossgraft.records.base import Record
+from crossgraft.report.blocks import Block, Code, Folded, Gallery, Heading, Paragraph, Section, Subheading
 from crossgraft.report.kinds import Kind, SectionBuilder
+from crossgraft.report.notebook import verdict_and_figure
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import (
     BEGIN,
@@ -36,13 +40,10 @@ def story_heading(source: Source[StoryRecord]) -> Heading:
 
 
 def story_verdict_section(source: Source[StoryRecord]) -> Section:
-    """The model, what it promises, its biggest caveat, and what this cannot show."""
+    """The model, what it promises, and its biggest caveat."""
     record = source.record
     return Section(
-        name="verdict",
-        title="Verdict",
-        part="verdict",
-        blocks=[*verdict_blocks(verdict_in_words(record), [_caveat(record)], BEGIN), Paragraph(record.not_shown)],
+        name="verdict", title="Verdict", part="verdict", blocks=verdict_blocks(verdict_in_words(record), [_caveat(record)], BEGIN)
     )
 
 
@@ -55,19 +56,41 @@ def step_section(folder: str) -> SectionBuilder:
         if folder not in places:
             return None
         step = record.steps[places[folder] - 1]
-        more = {TUNE: _mistakes, PREDICT: _new_images}.get(folder, lambda _: [])(record)
-        page = f"{folder}/report.html"
-        blocks: list[Block] = [
-            Code(step.command),
-            Paragraph(step.answer),
-            *([] if step.caveat is None else [Paragraph(f"Caveat: {step.caveat}", tone="quiet", page_only=True)]),
-            *more,
-        ]
+        more = {RANK: _ranking, SELECT: _selection, TUNE: _mistakes, AUDIT: _audit, PREDICT: _new_images}
+        behind: list[Block] = [Code(step.command)]
+        if step.caveat is not None:
+            behind.append(Paragraph(f"Caveat: {step.caveat}", tone="quiet", page_only=True))
         if source.is_at_home:
-            blocks.append(Subheading(f"{source.prefix}page-{folder}", f"The page of crossgraft {folder}", href=page))
-        return Section(name=f"step-{folder}", title=f"{places[folder]}. {step.question}", part="evidence", blocks=blocks)
+            page = f"{folder}/report.html"
+            behind.append(Subheading(f"{source.prefix}page-{folder}", f"The page of crossgraft {folder}", href=page))
+        blocks: list[Block] = [
+            Paragraph(step.answer),
+            *(more[folder](record) if folder in more else []),
+            Folded("Command, caveat, page", behind, page_only=False),
+        ]
+        return Section(
+            name=f"step-{folder}", title=f"{places[folder]}. {step.question}", part="evidence", blocks=blocks, is_first=True
+        )
 
     return build
+
+
+def _ranking(record: StoryRecord) -> list[Block]:
+    return _figure(record.ranking, "Dots: scores with 95 % intervals; hollow: random weights.")
+
+
+def _selection(record: StoryRecord) -> list[Block]:
+    return _figure(record.selection, "The square is handed over.")
+
+
+def _audit(record: StoryRecord) -> list[Block]:
+    return _figure(record.audit, "AUC where the artefact comes as in training (i.i.d.) and against it (o.o.d.).")
+
+
+def _figure(record: Record | None, caption: str) -> list[Block]:
+    """What its page shows first, in fewer words."""
+    _, figure = (None, None) if record is None else verdict_and_figure(record)
+    return [] if figure is None else [replace(figure, caption=caption)]
 
 
 def _mistakes(record: StoryRecord) -> list[Block]:
@@ -94,7 +117,12 @@ def _new_images(record: StoryRecord) -> list[Block]:
     return [Paragraph(said), *([Gallery(pictures, noun="digit")] if pictures else [])]
 
 
-STEPS = tuple(map(step_section, FOLDERS))
+def limits_section(source: Source[StoryRecord]) -> Section:
+    """What such images cannot show."""
+    return Section("limits", "What this cannot show", part="evidence", blocks=[Paragraph(source.record.not_shown)])
+
+
+STEPS = (*map(step_section, FOLDERS), limits_section)
 STORY = Kind(
     StoryRecord,
     story_heading,

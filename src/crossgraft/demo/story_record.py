@@ -6,10 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from crossgraft.audit.record import AuditRecord
 from crossgraft.data.record import DatasetRecord
 from crossgraft.demo.record import DemoPrediction
 from crossgraft.metrics.record import MetricRecord
+from crossgraft.rank.record import RankingRecord
 from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Record, Reference
+from crossgraft.select.record import SelectionRecord
 from crossgraft.tune.record import MistakesRecord
 
 
@@ -47,6 +50,9 @@ class StoryRecord(Record):
     mistakes: MistakesRecord
     confused: list[ConfusedPair] = Field(description="The most frequent first, at most 3.")
     mistakes_png: list[str] = Field(default=[], description="In the order of the mistakes; empty with --no-images.")
+    ranking: RankingRecord | None = Field(default=None, description="None: written by an earlier version.")
+    selection: SelectionRecord | None = Field(default=None, description="None: written by an earlier version.")
+    audit: AuditRecord | None = Field(default=None, description="None: written by an earlier version.")
     new_images: list[DemoPrediction] = Field(description="One image of each unseen group.")
     not_shown: str = Field(description="What cannot be shown on such images.")
     checks: list[CheckRecord] = []

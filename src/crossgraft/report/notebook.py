@@ -31,7 +31,7 @@ def record_as_html(record: Record, *, summary: str, frame: pd.DataFrame | None, 
 
     Nothing in it says where files lie: a notebook is handed on. So the next command, which would, is left out.
     """
-    verdict, figure = _of_page(record)
+    verdict, figure = verdict_and_figure(record)
     if verdict is None:
         lines = [f"<p>{escape(visible(summary, keep=chr(10)))}</p>"]
     else:
@@ -53,13 +53,14 @@ def plot_of(record: Record) -> Plot:
     Raises:
         NotApplicable: Its page has none.
     """
-    _, figure = _of_page(record)
+    _, figure = verdict_and_figure(record)
     if figure is None:
         raise NotApplicable("This result has no figure. Look at .to_frame(), or at its page: .report.")
     return Plot(str(figure.drawings[0]), figure.caption)
 
 
-def _of_page(record: Record) -> tuple[Verdict | None, Figure | None]:
+def verdict_and_figure(record: Record) -> tuple[Verdict | None, Figure | None]:
+    """What the page of a record says and shows first; None each where it has none. Ids in the figure are this record's own."""
     kind = KINDS.find(str(getattr(record, "kind", "")))
     if kind is None:
         return None, None

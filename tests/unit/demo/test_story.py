@@ -2,9 +2,12 @@ import shlex
 
 import pytest
 
-from crossgraft.demo import show_demo, story
+from crossgraft.demo import show_demo, story, story_page
 from crossgraft.errors import MissingWeightsError
 from crossgraft.records.base import RunRecord
+from crossgraft.report.blocks import Figure
+from crossgraft.report.notebook import verdict_and_figure
+from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
 from support.story_records import find_networks, story_record
 
@@ -33,6 +36,26 @@ def test_each_step_is_a_command_that_was_run_in_a_folder_of_its_own(tmp_path, mo
     said = " ".join(result.as_text().split())
     assert " ".join(result.summary().partition(" Caveat: ")[0].split()) in said
     assert 'href="tune/report.html"' in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_each_step_of_the_page_is_unfolded_and_shows_what_its_own_page_shows_first():
+    record = story_record()
+    *sections, limits = [build(Source(record)) for build in story_page.STEPS]
+    assert all(section.is_open for section in sections) and not limits.is_open
+    pictures = {
+        section.name.removeprefix("step-"): next((block for block in section.blocks if isinstance(block, Figure)), None)
+        for section in sections
+    }
+    shown = {"rank": record.ranking, "select": record.selection, "audit": record.audit}
+    assert {folder for folder, picture in pictures.items() if picture is not None} == set(shown)
+    for folder, own in shown.items():
+        assert pictures[folder].drawings == own_figure(own).drawings
+    earlier = record.model_copy(update=dict.fromkeys(("ranking", "selection", "audit")))
+    assert not any(isinstance(block, Figure) for build in story_page.STEPS for block in build(Source(earlier)).blocks)
+
+
+def own_figure(record):
+    return verdict_and_figure(record)[1]
 
 
 def test_without_its_networks_the_demo_says_what_to_install_and_what_needs_nothing(tmp_path, monkeypatch):
