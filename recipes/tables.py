@@ -33,8 +33,10 @@ def read(folder: Path, names: Iterable[str], ending: str = "") -> pd.DataFrame:
 
 def of_variant(rows: pd.DataFrame, variant: str, metric: str) -> pd.Series:
     """A number of every training of a variant that has it, by set, model and seed."""
-    own = rows[rows["variant"] == variant]
-    return own.set_index(PLACE)[metric].dropna() if metric in own else pd.Series(dtype=float)
+    if metric not in rows:
+        return pd.Series(dtype=float)
+    own = rows.loc[rows["variant"] == variant, [*PLACE, metric]]
+    return own.set_index(PLACE)[metric].dropna()
 
 
 def minus(first: pd.Series, second: pd.Series) -> pd.Series:

@@ -1,5 +1,6 @@
 """What every test may use: the tiny zoo, small images, the folder of real data."""
 
+import atexit
 import functools
 import gc
 import importlib
@@ -13,6 +14,7 @@ from pathlib import Path
 import hypothesis
 import jaxtyping
 import pytest
+from _pytest.doctest import DoctestModule
 
 from support.checked_tuples import check_named_tuples
 from support.few_figures import PAINTINGS, leave_out_drawings
@@ -41,9 +43,6 @@ FOREIGN = (
 )
 """What crossgraft builds upon and takes longest to import."""
 
-collect_ignore = ["support/no_network"]
-"""Looking there for doctests would put its hook, which ends processes that open a connection, into this one."""
-
 WHOLE_COMMANDS = (
     *("cli", "examples", "security", "unit/demo", "unit/select", "unit/variants", "unit/test_hand_offs.py"),
     *("unit/audit/test_frequency_of_models.py", "unit/edit/test_contact_sheet_picture.py", "unit/edit/test_edited.py"),
@@ -68,22 +67,27 @@ TIMES = ("unit/features/test_cost.py", "unit/tune/planning/test_step_cost.py", "
 def pytest_collection(session):
     """Import what is not crossgraft first: what its checked modules import would be compiled again under another name.
 
-    What is made meanwhile, millions of objects, stays to the end: garbage is not looked for among it, now or later.
+    What is made meanwhile, millions of objects, stays to the end: garbage is never looked for among it.
     """
     gc.disable()
     if hasattr(session.config, "workerinput") or not session.config.getoption("numprocesses", None):
         for name in FOREIGN:
             importlib.import_module(name)
     collected = yield
-    gc.collect()
     gc.freeze()
     gc.enable()
     return collected
 
 
 def pytest_sessionfinish():
-    """Libraries look for what is left of them when the process ends."""
-    gc.unfreeze()
+    """Libraries look for what is left of them when the process ends, which is after pytest has looked for garbage five times."""
+    atexit.register(gc.unfreeze)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Doctests stand in the source; no file of tests is searched, nor a module imported that only takes its place beside them."""
+    return [collector for collector in (yield) if not isinstance(collector, DoctestModule)]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -125,7 +125,8 @@ def by_unit(rows: pd.DataFrame, column: str) -> pd.Series:
 
 def aucs(study: Study, way: str, source: str | None) -> pd.Series:
     """By source, set and seed; of one source without its level."""
-    own = study.trainings[study.trainings["variant"] == way].set_index(["model", *UNIT])["auc"]
+    level = ["model", *UNIT]
+    own = study.trainings.loc[study.trainings["variant"] == way, [*level, "auc"]].set_index(level)["auc"]
     return own if source is None else own[source]
 
 

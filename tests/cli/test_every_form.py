@@ -7,6 +7,7 @@ import pytest
 import timm
 from safetensors.torch import save_file
 
+from crossgraft.geometry import filters
 from support.few_pages import leave_out_pages
 from support.text_towers import TRUNK, write_open_clip
 from support.transformers_folders import write_folder
@@ -40,6 +41,9 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_goes_all_the_way(name, workspace, crossgraft, monkeypatch):
     leave_out_pages(monkeypatch, of_comparisons=True)  # nobody reads them
+    monkeypatch.setattr(
+        filters, "_BEST_STARTS", 0
+    )  # 5 s of least squares for the filters of a transformer; its own tests have it
     onnxruntime = pytest.importorskip("onnxruntime")
     FORMS[name](workspace)
 

@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -94,8 +95,25 @@ def test_a_row_says_what_to_type_or_why_there_is_nothing(row):
         assert typed.startswith(NOT_HERE)
 
 
+RUN_ELSEWHERE = {
+    "studies/copa-table-1.yaml": "unit/bench/test_protocols.py",
+    "studies/domains-digits.yaml": "examples/test_pages.py",
+    "studies/repsim-table-4-peft.yaml": "unit/bench/test_protocols.py",
+    "studies/sources.yaml": "unit/bench/test_page_studies.py",
+}
+"""Studies whose smoke another test runs, which looks at more of what it gives."""
+STUDIES = sorted(set(re.findall(r"`crossgraft bench (\S+)`", PAGE.read_text("utf-8"))))
+
+
+@pytest.mark.parametrize("study", RUN_ELSEWHERE)
+def test_a_study_that_is_left_out_is_run_elsewhere(study):
+    text = (REPOSITORY / "tests" / RUN_ELSEWHERE[study]).read_text(encoding="utf-8")
+    assert study in STUDIES
+    assert f'"{study}", out' in text or f'"{Path(study).name}", out' in text or f'["{Path(study).stem}"' in text
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("study", sorted(set(re.findall(r"`crossgraft bench (\S+)`", PAGE.read_text("utf-8")))))
+@pytest.mark.parametrize("study", [study for study in STUDIES if study not in RUN_ELSEWHERE])
 def test_the_studies_of_the_page_run_small(study, tmp_path, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     record = run_study(study, out=tmp_path / "out", smoke=True, executor=Here()).record

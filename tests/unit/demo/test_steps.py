@@ -109,11 +109,16 @@ def test_fast_leaves_out_an_architecture_and_full_does_not(short, tmp_path, monk
 SCRIPT = """
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 sys.path.append({tests!r})
 from crossgraft.demo import run_demo, steps
 from crossgraft.running.jobs import worker_pool
+from support.few_looks import leave_out_looks_for_good
+from support.few_rounds import leave_out_rounds
 from support.short_demo import few_digits
 
+leave_out_looks_for_good()
+leave_out_rounds(SimpleNamespace(setattr=setattr))
 digits = few_digits()
 steps.open_dataset = lambda _: digits
 steps.worker_pool = lambda: worker_pool(1)  # each process of it imports everything
