@@ -33,7 +33,7 @@ from crossgraft.data.decoding import decode_file
 from crossgraft.data.resizing import resize_image
 from crossgraft.data.transforms import prepare_resized
 from crossgraft.features import extract_features
-from crossgraft.features.images import ResizedOnce, way_of_resizing
+from crossgraft.features.passes import ResizedOnce, way_of_resizing
 from crossgraft.features.store import FeatureStore
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.progress import Reporter

@@ -64,8 +64,8 @@ MUTATIONS = {
         ("variants/study.py", "if each.reason is not None", "if False"),
     ],
     "unit/data/test_class_shares.py": [
-        ("data/class_shares.py", "np.abs(numbers / total - shares) > NEAR_ENOUGH", "np.abs(numbers / total - shares) > 1"),
-        ("data/class_shares.py", "is_empty(group) or not here.min()", "not here.min()"),
+        ("data/sampling.py", "np.abs(numbers / numbers.sum() - shares) > NEAR_ENOUGH", "shares > 9"),
+        ("data/sampling.py", "is_empty(group) or not here.min()", "not here.min()"),
     ],
     "unit/models/test_transformers_models.py": [
         (
@@ -244,15 +244,15 @@ MUTATIONS = {
     # Data: patients in one part, patients that nobody knows, checks
     "unit/data/test_splits.py": [
         ("data/splits.py", "[group_of_row.ravel()]", "[np.roll(group_of_row.ravel(), 1)]"),
-        ("data/_split_rules.py", "parts_of_group > 1", "parts_of_group > 9"),
+        ("data/splits.py", "parts_of_group > 1", "parts_of_group > 9"),
         ("data/splits.py", "if groups is None else StratifiedGroupKFold", "if True else StratifiedGroupKFold"),
         ("data/splits.py", "if len(set(rows)) != len(rows):", "if False:"),
         ("data/splits.py", 'in ("", rows.listing_fingerprint)', "is not None"),
     ],
     "unit/data/sources/test_csv_table.py": [("data/_groups.py", "if is_no_id(group)]\n    if", "if group is None]\n    if")],
     "unit/data/medical/test_medical_sources.py": [
-        ("data/medical/patients.py", "patient or row for row", "patient for row"),
-        ("data/medical/patients.py", 'f"patient {numbers.setdefault', 'f"{key} {numbers.setdefault'),
+        ("data/medical/files.py", "patient or row for row", "patient for row"),
+        ("data/medical/files.py", 'f"patient {numbers.setdefault', 'f"{key} {numbers.setdefault'),
     ],
     "security/test_patients.py": [("data/_groups.py", "np.unique(groups, return_inverse=True)[1]", "groups")],
     "unit/data/checks/test_check_data.py": [

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import binomtest
 from tables import markdown, number, read_csv
 
-from crossgraft.audit.needed import UNCHANGED as ENOUGH
+from crossgraft.audit.outcomes import UNCHANGED as ENOUGH
 from crossgraft.audit.trained import LARGEST_DROP
 from crossgraft.audit.words import OUTCOMES
 

@@ -13,8 +13,8 @@ from PIL import Image
 
 import crossgraft as package
 from crossgraft.edit import contact_sheets as verb_module
+from crossgraft.edit._image_edit import Confounder, Painted
 from crossgraft.edit.confounders import CONFOUNDERS
-from crossgraft.edit.confounders._confounder import Confounder, Painted
 from crossgraft.edit.edits import edits_by_place
 from crossgraft.edit.record import ContactSheetsRecord
 from crossgraft.errors import DataError, UnreadableImageError, UsageError

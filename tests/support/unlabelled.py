@@ -1,6 +1,6 @@
 """Opening images that need no labels by the keywords of ``open_dataset``, for tests that open data both ways."""
 
-from crossgraft.data.unlabelled import open_images as open_by_options
+from crossgraft.data.given_images import open_images as open_by_options
 from crossgraft.options.data import ImageOptions
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from crossgraft.audit.trained import TrainedAudit as TrainedAudit
     from crossgraft.audit.trained import audit_trained as audit_trained
     from crossgraft.edit.confounders.low_pass import low_pass as low_pass
-    from crossgraft.edit.high_pass import high_pass as high_pass
+    from crossgraft.edit.source_editing import high_pass as high_pass
     from crossgraft.edit.source_editing import merge_labels as merge_labels
     from crossgraft.edit.source_editing import whiten_spectrum as whiten_spectrum
     from crossgraft.edit.spectrum import mean_psd as mean_psd

@@ -20,7 +20,7 @@ from crossgraft.audit.reliance import logits_of
 from crossgraft.audit.subjects import Subject
 from crossgraft.choice import spell
 from crossgraft.data import Dataset
-from crossgraft.data.edits import without_name
+from crossgraft.data.inspection import without_name
 from crossgraft.data.rows import ImageRows
 from crossgraft.edit.edits import Editing
 from crossgraft.errors import DataError

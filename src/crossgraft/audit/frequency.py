@@ -177,11 +177,6 @@ def _refuse(preprocessing: Preprocessing, before: Backbone | None, max_images: i
 def draw_rows(images: Dataset, max_images: int, *, seed: int) -> np.ndarray:
     """Rows that ``frequency_audit`` looks at: all of them, or a draw in which classes keep their shares.
 
-    Args:
-        images: Labelled images.
-        max_images: Most images to look at.
-        seed: Random seed of the draw.
-
     Raises:
         UsageError: ``max_images`` is below the number of classes.
     """

@@ -75,9 +75,6 @@ def compare_models_of_audit(swept: Sequence[SweptModel]) -> list[AuditDifference
     """Every model beside the one that relies least, confounder by confounder; p-values are corrected over all tests of a model.
 
     Models that cannot be assessed are neither compared nor compared with.
-
-    Args:
-        swept: Every model with every confounder.
     """
     differences: list[AuditDifference] = []
     for confounder in dict.fromkeys(each.entry.confounder for each in swept):

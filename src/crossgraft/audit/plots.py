@@ -37,14 +37,7 @@ class RelianceCurve(NamedTuple):
 
 
 def reliance_figure(curve: RelianceCurve, *, identifier: str, width: float = 330, height: float = 260) -> Markup:
-    """Both curves with their intervals, chance, and a model that sees nothing but the artefact.
-
-    Args:
-        curve: The model and the artefact.
-        identifier: Unique on the page.
-        width: Width in CSS pixels.
-        height: Height in CSS pixels.
-    """
+    """Both curves with their intervals, chance, and a model that sees nothing but the artefact."""
     shares = np.array(curve.shares)
 
     def paint(figure: Figure) -> None:
@@ -54,7 +47,10 @@ def reliance_figure(curve: RelianceCurve, *, identifier: str, width: float = 330
         axes.xaxis.set_major_locator(FixedLocator([0, 0.2, 0.5, 0.8, 1]))
         axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
         axes.axhline(CHANCE, color=INK, alpha=0.3, linewidth=0.8)
-        _draw_pure(axes, shares)
+        pure = np.where(shares > 0, 0.0, CHANCE)
+        for values in (CHANCE + shares / 2, pure):
+            axes.plot(shares, values, color=INK, alpha=0.45, linewidth=1, linestyle=(0, (2, 2)))
+        axes.text(float(shares[-1]) * 0.98, 0.03, "artefact alone", ha="right", va="bottom", size=SMALL_PIXELS, alpha=0.6)
         ends: list[tuple[float, str, str]] = []
         for intervals, colour, name in ((curve.iid, OKABE_ITO[0], "i.i.d."), (curve.ood, OKABE_ITO[1], "o.o.d.")):
             ends.append((_draw_curve(axes, shares, intervals, colour), name, colour))
@@ -139,14 +135,6 @@ def _draw_curve(
     axes.fill_between(shares, np.clip(low, 0, 1), np.clip(high, 0, 1), color=colour, alpha=0.18, linewidth=0)
     axes.plot(shares, values, f"{marker}-", color=colour, markersize=4, linewidth=1.6, clip_on=False, label=label or None)
     return float(values[-1])
-
-
-def _draw_pure(axes: Axes, shares: np.ndarray) -> None:
-    """A model that sees nothing but the artefact."""
-    pure = np.where(shares > 0, 0.0, CHANCE)
-    for values in (CHANCE + shares / 2, pure):
-        axes.plot(shares, values, color=INK, alpha=0.45, linewidth=1, linestyle=(0, (2, 2)))
-    axes.text(float(shares[-1]) * 0.98, 0.03, "artefact alone", ha="right", va="bottom", size=SMALL_PIXELS, alpha=0.6)
 
 
 def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str]]:

@@ -88,11 +88,6 @@ class Sham:
 def refuse_misfits(misfits: int, num_images: int, name: str) -> None:
     """Refuse shams that do not fit the images.
 
-    Args:
-        misfits: Images that some draw does not fit.
-        num_images: All of them.
-        name: The artefact as it was written.
-
     Raises:
         DataError: They are more than one in ten.
     """

@@ -54,14 +54,6 @@ def looks_beside(
 ) -> list[ProbedFeatures]:
     """What a probe reads without any training of the network: random weights, pixels, and the class of each image.
 
-    Args:
-        network: The network that stands beside them.
-        images: All images.
-        seed: Random seed of the weights.
-        trusted: Code that may run.
-        device: Where the network with random weights looks.
-        reporter: Reporter of progress.
-
     Cost: two passes over the images, one of them without a network.
     """
     recipe = network.recipe.network if isinstance(network, Classifier) else network.network

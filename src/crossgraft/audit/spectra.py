@@ -16,8 +16,8 @@ from crossgraft.data import Dataset
 from crossgraft.data.rows import ImageRows
 from crossgraft.edit.confounders.low_pass import LowPass
 from crossgraft.edit.edits import Editing
-from crossgraft.edit.high_pass import HighPass
 from crossgraft.edit.record import EditRow
+from crossgraft.edit.source_editing import HighPass
 from crossgraft.edit.spectrum import normalized_psd, radial_psd
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics import MetricValue, auc, balanced_accuracy

@@ -14,17 +14,17 @@ from crossgraft.audit.attribute_sweep import AttributeDesign
 from crossgraft.audit.confounded import AuditFold, AuditRows, Confounded, Mask
 from crossgraft.audit.detectability import detectability, realised_share
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
+from crossgraft.audit.frequency_work import tuned_spectra
 from crossgraft.audit.group_metrics import GAPS, best_threshold
 from crossgraft.audit.mitigation import Mitigation
 from crossgraft.audit.model_differences import SweptModel
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import Concluded, Reach, conclude, input_rms
-from crossgraft.audit.priority_by_share import tuned_spectra
 from crossgraft.audit.record import AuditEntry, AuditMetric, AuditMode, AuditTrainingRecord
 from crossgraft.audit.result import IidDraw, Reliance, reliance_of
 from crossgraft.audit.subjects import subject_of
 from crossgraft.data import Dataset
-from crossgraft.data.edits import Edit
+from crossgraft.data.inspection import Edit
 from crossgraft.data.splits import PARTS
 from crossgraft.edit.edits import Editing
 from crossgraft.features import extract_features

@@ -14,28 +14,27 @@ from crossgraft.audit.attributes import BinaryAttribute, binary_attribute
 from crossgraft.audit.confounded import AuditRows, Confounded, confound, divide_rows, without_artefact
 from crossgraft.audit.file_facts import fact_attributes, how_telling
 from crossgraft.audit.frequency_work import FrequencySweep
-from crossgraft.audit.full_sweep import FullSweep
 from crossgraft.audit.model_differences import compare_models_of_audit
-from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions, FullTraining
-from crossgraft.audit.quick_sweep import QuickSweep
+from crossgraft.audit.outcomes import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.readable import ProbedFeatures, looks_beside, read_attribute, unread
 from crossgraft.audit.record import AuditEntry, ConfounderRecord, FileFactRow, ReadableRow
 from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.sweep import Sweep, frozen_features
+from crossgraft.audit.sweep_modes import FullSweep, QuickSweep
 from crossgraft.choice import spell
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import thumbnails_of_rows
-from crossgraft.data.edits import without_name
+from crossgraft.data.inspection import without_name
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.models import Backbone, ModelSpec, load_as_asked, read_zoo
+from crossgraft.models import Backbone, ModelSpec, load_as_asked
 from crossgraft.models.backbone import describe_model
 from crossgraft.models.trusted_code import trusted_code
-from crossgraft.options._option import from_mapping, options_of
+from crossgraft.models.zoo import zoo_as_asked
+from crossgraft.options._option import options_of
 from crossgraft.options._values import refuse_given
-from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord, Reference, Thumbnail
 from crossgraft.running.publishing import publish
@@ -56,7 +55,7 @@ def describe(model: Any, options: AuditOptions, reporter: Reporter) -> dict[str,
     if options.mode != "full":
         why = "is about the fine-tunings of --mode full; quick mode trains on frozen features"
         refuse_given(options, options_of(FullTraining), why, instead="Give --mode full too")
-    specs = _specs(model, options, reporter)
+    specs = zoo_as_asked(model, options, reporter)
     return {"model": getattr(model, "typed", str(model)), "models": [spec.describe() for spec in specs]}
 
 
@@ -68,7 +67,7 @@ def audit(call: AuditCall) -> Audited:
         UsageError: An option has no meaning.
     """
     asked, options, reporter = call.asked, call.options, call.reporter
-    specs = _specs(call.model, options, reporter)
+    specs = zoo_as_asked(call.model, options, reporter)
     dataset = open_data(options, reporter)
     checks = list[CheckRecord](check_rows(dataset, strict=options.strict, reporter=reporter))
     if options.unit == "patient" and dataset.groups is None:
@@ -127,22 +126,7 @@ def audit(call: AuditCall) -> Audited:
 
 def open_data(options: AuditOptions, reporter: Reporter, *, default_split: bool = True) -> Dataset:
     """All rows with the part of each."""
-    how = {name: getattr(options, name) for name in options_of(DatasetOptions) if hasattr(options, name)}
-    opening = from_mapping(DatasetOptions, how)
-    return open_divided(options.data, opening, use_split=None, default_split=default_split, reporter=reporter)
-
-
-def _specs(model: Any, options: AuditOptions, reporter: Reporter) -> list[ModelSpec]:
-    several = [model] if isinstance(model, ModelSpec) else model
-    return read_zoo(
-        several,
-        weights_dir=options.weights_dir,
-        weights_key=options.weights_key,
-        weights_prefix=options.weights_prefix,
-        allow_code=options.allow_code,
-        allow_download=options.allow_download,
-        reporter=reporter,
-    )
+    return open_divided(options.data, options, use_split=None, default_split=default_split, reporter=reporter)
 
 
 def find_attribute(dataset: Dataset, text: str, options: AuditOptions) -> BinaryAttribute:

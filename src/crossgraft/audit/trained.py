@@ -24,7 +24,8 @@ from crossgraft.edit.record import EditRow
 from crossgraft.errors import DataError, UsageError
 from crossgraft.features.passes import run_pass
 from crossgraft.metrics import MetricValue, auc, auc_difference
-from crossgraft.models import ModelSpec, load_backbone, read_zoo
+from crossgraft.models import ModelSpec, load_backbone
+from crossgraft.models.zoo import zoo_as_asked
 from crossgraft.progress import Reporter
 from crossgraft.tune.pretrained_start import pretrained_start
 from crossgraft.tune.result import FineTuningResult
@@ -45,16 +46,7 @@ def named_start(options: AuditOptions, reporter: Reporter) -> ModelSpec | None:
     """
     if options.start is None:
         return None
-    several = [options.start] if isinstance(options.start, ModelSpec) else options.start
-    specs = read_zoo(
-        several,
-        weights_dir=options.weights_dir,
-        weights_key=options.weights_key,
-        weights_prefix=options.weights_prefix,
-        allow_code=options.allow_code,
-        allow_download=options.allow_download,
-        reporter=reporter,
-    )
+    specs = zoo_as_asked(options.start, options, reporter)
     if len(specs) != 1:
         raise UsageError(f"--start is one network, and {options.start} names {len(specs)}. Add its name: zoo.yaml:NAME.")
     return specs[0]

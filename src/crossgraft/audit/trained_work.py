@@ -15,9 +15,8 @@ from crossgraft.audit.confounded import AuditRows, Confounded, positive_class
 from crossgraft.audit.explained import Start, features_of
 from crossgraft.audit.frequency_work import of_trained
 from crossgraft.audit.group_metrics import gap_metrics, mean_cells
-from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions
-from crossgraft.audit.outcomes import Concluded, conclude_attribute, conclude_trained
+from crossgraft.audit.outcomes import Concluded, conclude_attribute, conclude_trained, needed_of_artefact, needed_of_attribute
 from crossgraft.audit.readable import ProbedFeatures, looks_beside
 from crossgraft.audit.record import AuditEntry, AuditMetric, AuditPoint, ConfounderRecord, ReadableRow
 from crossgraft.audit.result import AuditCall, Audited
@@ -27,7 +26,7 @@ from crossgraft.audit.trained import TrainedAudit, audit_trained, named_start, p
 from crossgraft.choice import spell
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
-from crossgraft.data.edits import without_name
+from crossgraft.data.inspection import without_name
 from crossgraft.edit._image_edit import ImageEdit
 from crossgraft.edit.edits import Editing
 from crossgraft.edit.words import predicted_unedited

@@ -167,7 +167,8 @@ def _asked(options: AuditOptions) -> Asked:
             f"--absent is for all artefacts, and A{AGAINST}B says it of one. Write it of each, or leave --absent out."
         )
     chosen = [each if isinstance(each, Mitigation) else choose(MITIGATIONS, each) for each in _texts(options.mitigate)]
-    mitigations = [each for each in _once(chosen) if not isinstance(each, EmpiricalRisk)]  # which is always there
+    chosen = list({spell(each): each for each in chosen}.values())  # each once
+    mitigations = [each for each in chosen if not isinstance(each, EmpiricalRisk)]  # which is always there
     if mitigations and options.mode == "full":
         raise UsageError("--mitigate works on frozen features. Leave out --mode full.")
     for name, value, most in (("strength", options.strength, np.inf), ("negatives", options.negatives, 1.0)):
@@ -197,11 +198,6 @@ def _artefact(given: object) -> Artefact:
 
 
 _OF_ARTEFACTS = ("absent", "negatives", "stage", "strength", "unit")
-
-
-def _once(plugins: Sequence[PluginT]) -> list[PluginT]:
-    """Each of them once, where it is named twice with the same options."""
-    return list({spell(each): each for each in plugins}.values())
 
 
 def _shares(given: str | Sequence[float]) -> tuple[float, ...]:

@@ -1,23 +1,25 @@
-"""One job of a study: a call of a public verb with plain arguments, in a folder that is named by what decides its numbers."""
+"""One job of a study: a call of a public verb with plain arguments, in a folder that is named by what decides its numbers.
+
+What it found is rows of one tidy table: metric, value, interval, and the words that say what it is about.
+"""
 
 from __future__ import annotations
 
 import importlib
 import io
+import math
 import os
 import re
 import signal
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from crossgraft.bench.files import FilePrints
 from crossgraft.bench.lease import DONE, FAILED, Limits, claim
-from crossgraft.bench.numbers import numbers_of, with_primary
-from crossgraft.bench.peak_memory import begin_peak, peak_bytes
 from crossgraft.errors import CrossgraftError, DeviceLostError, StorageError, UsageError
 from crossgraft.progress import Reporter
 from crossgraft.running.command_line import FOLDERS_LEFT_OUT, typed_command
@@ -25,6 +27,10 @@ from crossgraft.running.jobs import Job, Work, attempt
 from crossgraft.running.unattended import unattended
 from crossgraft.storage.atomic import this_process
 from crossgraft.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 Ended = Literal["done", "failed", "busy"]
 _Numbers = tuple[list[dict[str, Any]], dict[str, str]]
@@ -195,3 +201,93 @@ def _released_by_signal(release: Callable[[], None]) -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+_FORGET, _STATUS, _PEAK = Path("/proc/self/clear_refs"), Path("/proc/self/status"), "VmHWM:"
+_OF_PEAKS = "5"
+"""What makes the kernel count from now on."""
+
+
+def begin_peak() -> bool:
+    """Forget the peak until now; whether that is possible here."""
+    with suppress(OSError):
+        _FORGET.write_text(_OF_PEAKS)
+        return True
+    return False
+
+
+def peak_bytes() -> int | None:
+    """Resident memory at its peak since then, all that the process keeps from earlier jobs included; None: not known."""
+    with suppress(OSError, ValueError, IndexError, StopIteration):
+        line = next(line for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines() if line.startswith(_PEAK))
+        return 1024 * int(line.split()[1])
+    return None
+
+
+NAMED = ("metric", "value", "low", "high")
+
+
+def numbers_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """One row for each number of the table that a result shows.
+
+    A table with the columns ``metric`` (or ``score``) and ``value`` has one number in each row. Of any other table each numeric
+    column is a metric, with ``NAME_low`` and ``NAME_high`` (or ``NAME low`` and ``NAME high``) as its interval. All other columns
+    say what the number is about.
+
+    >>> import pandas as pd
+    >>> numbers_of(pd.DataFrame({"model": ["a"], "logme": [0.5], "logme_low": [0.4], "logme_high": [0.7]}))
+    [{'metric': 'logme', 'value': 0.5, 'low': 0.4, 'high': 0.7, 'model': 'a'}]
+    """
+    rows: list[dict[str, Any]] = frame.to_dict("records")
+    for metric in ("metric", "score"):
+        if {metric, "value"} <= {*frame.columns}:
+            return [_row(str(row[metric]), row, "value", "low", "high", _words(row, numbers=True)) for row in rows]
+    numeric = [str(name) for name in frame.select_dtypes("number").columns]
+    gap = {name: " " if f"{name} low" in numeric else "_" for name in numeric}
+    ends = {f"{name}{gap[name]}{end}" for name in numeric for end in ("low", "high")}
+    metrics = [name for name in numeric if name not in ends]
+    return [
+        _row(name, row, name, f"{name}{gap[name]}low", f"{name}{gap[name]}high", _words(row)) for row in rows for name in metrics
+    ]
+
+
+def with_primary(rows: Sequence[Mapping[str, Any]], primary: Mapping[str, object]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """The rows with the number that stands for the result, and the metric and words by which it is found among them.
+
+    Args:
+        rows: Rows from ``numbers_of``.
+        primary: As ``Result.primary`` says it; one that is in no row gets one, the first.
+
+    >>> with_primary([{"metric": "place", "value": 1.0}], {"metric": "auc", "value": 0.9, "split": "test"})[1]
+    {'metric': 'auc', 'split': 'test'}
+    """
+    words = {name: str(word) for name, word in primary.items() if name not in ("value", "low", "high")}
+    found = list(map(dict[str, Any], rows))
+    if words and not any(is_named_by(words, row) for row in found):
+        ends = {name: _number(primary.get(name)) for name in ("value", "low", "high")}
+        found.insert(0, {"metric": words["metric"], **ends, **{name: primary[name] for name in words if name != "metric"}})
+    return found, words
+
+
+def is_named_by(words: Mapping[str, str], row: Mapping[str, Any]) -> bool:
+    """Whether a row is what these words say it is about."""
+    return all(str(row.get(name)) == word for name, word in words.items())
+
+
+def _row(metric: str, row: dict[str, Any], value: str, low: str, high: str, words: dict[str, Any]) -> dict[str, Any]:
+    return {"metric": metric, "value": _number(row[value]), "low": _number(row.get(low)), "high": _number(row.get(high)), **words}
+
+
+def _number(value: Any) -> float | None:
+    """A finite number; None where there is none."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _words(row: dict[str, Any], *, numbers: bool = False) -> dict[str, Any]:
+    """Texts, and where numbers are no metrics of their own those, too: shots, whether a point was picked."""
+    kinds = (str, bool, int, float) if numbers else (str, bool)
+    return {
+        str(name): value
+        for name, value in row.items()
+        if isinstance(value, kinds) and str(name) not in NAMED and not (isinstance(value, float) and not math.isfinite(value))
+    }

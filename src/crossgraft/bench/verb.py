@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
-from crossgraft.bench.done import read_done, tidy_frame
+from crossgraft.bench.done import SoFar, read_done, tidy_frame
 from crossgraft.bench.engine import EngineRequest
 from crossgraft.bench.folder import begin, probe
 from crossgraft.bench.job import JOBS, StudyJob, prepared
@@ -24,7 +24,6 @@ from crossgraft.bench.options import StudyOptions
 from crossgraft.bench.record import FailureRecord, StudyStateRecord
 from crossgraft.bench.result import StudyResult
 from crossgraft.bench.rounds import Rules, StoppedError, count_states, forget_failures, reason_of, states_of, work_off
-from crossgraft.bench.so_far import SoFar
 from crossgraft.bench.study import Study, read_study
 from crossgraft.compute import available_cores
 from crossgraft.errors import RunDirectoryError, UsageError

@@ -7,8 +7,7 @@ from functools import partial
 
 from crossgraft.data.checks.record import DataCheckRecord, FindingRecord
 from crossgraft.data.describe import describe_classes, describe_groups
-from crossgraft.data.page import split_in_words
-from crossgraft.data.plots import class_balance_figure, split_counts_figure
+from crossgraft.data.page import class_balance_figure, split_counts_figure, split_in_words
 from crossgraft.models.on_this_machine import with_models_here
 from crossgraft.options.command import DATA
 from crossgraft.records.base import Severity, Thumbnail

@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from crossgraft.check.options import CheckOptions
-from crossgraft.data.checks.assess import assess
-from crossgraft.data.checks.forecast import CHECKING, foresee
+from crossgraft.data.checks.assess import CHECKING, assess, foresee
 from crossgraft.data.checks.odd_images import strips_of_classes
 from crossgraft.data.checks.record import DataCheckRecord
 from crossgraft.data.checks.survey import DataCheck, Survey, show_groups, survey_again, survey_location

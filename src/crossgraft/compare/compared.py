@@ -25,8 +25,6 @@ from crossgraft.errors import DataError, OtherImagesError, RunDirectoryError, Us
 from crossgraft.models import Backbone, ModelSpec, load_as_asked
 from crossgraft.models.trusted_code import TrustedCode
 from crossgraft.models.zoo import inside_checkpoint
-from crossgraft.options._option import from_mapping, options_of
-from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.tune.assemble import fold_of_run, options_of_fold, rows_of_fold
 from crossgraft.tune.planning.fold_networks import find_model
@@ -217,8 +215,7 @@ def _refuse_other_split(run: Path, other: Path) -> None:
 
 def _rows_of_split(options: CompareModelsOptions, reporter: Reporter, *, may_have_seen: bool) -> ComparedRows:
     """The test rows of the split that every command draws."""
-    how = {name: getattr(options, name) for name in options_of(DatasetOptions) if hasattr(options, name)}
-    dataset = open_divided(options.data, from_mapping(DatasetOptions, how), use_split=None, reporter=reporter)
+    dataset = open_divided(options.data, options, use_split=None, reporter=reporter)
     splits = np.full(len(dataset), "test") if dataset.splits is None else dataset.splits
     rows = np.flatnonzero(splits == "test")
     if len(rows) == 0:

@@ -28,7 +28,7 @@ from crossgraft.options._option import from_mapping, options_of
 from crossgraft.options.data import DatasetOptions, ImageOptions
 from crossgraft.progress import Reporter
 from crossgraft.similarity import Similarity
-from crossgraft.similarity.thesis_cca import POSITIONS, Draw, channels_last, draws_of, thesis_mean
+from crossgraft.similarity.cca import POSITIONS, Draw, channels_last, draws_of, thesis_mean
 from crossgraft.types import Preprocessing
 from crossgraft.words.formatting import counted
 

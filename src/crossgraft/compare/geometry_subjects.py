@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from crossgraft.compare.looking import KeptImages
-from crossgraft.compare.networks import ComparedNetwork
-from crossgraft.compare.stored_features import StoredFeatures
+from crossgraft.compare.networks import ComparedNetwork, StoredFeatures
 from crossgraft.data import Dataset
 from crossgraft.data.rows import ImageRows
 from crossgraft.progress import Reporter

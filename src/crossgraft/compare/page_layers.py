@@ -131,11 +131,27 @@ def layer_pairs_section(source: Source[ModelComparisonRecord]) -> Section:
         for number_of, (grid, title, labels) in enumerate(drawn):
             for is_narrow in (False, True):
                 identifier = f"{source.prefix}grid-{place}-{number_of}{'-narrow' if is_narrow else ''}"
-                figures[is_narrow].append(_grid(grid, title, labels, identifier, is_narrow=is_narrow))
+                figures[is_narrow].append(
+                    layer_grid_figure(
+                        title,
+                        grid.rows,
+                        grid.columns,
+                        grid.values,
+                        row_label=labels[0],
+                        column_label=labels[1],
+                        identifier=identifier,
+                        is_narrow=is_narrow,
+                    )
+                )
+        sentences = [
+            f"{label}: the layer {layer} is left out, because {reason}."
+            for label, layers in ((pair.first, pair.cka.left_out_rows), (pair.second, pair.cka.left_out_columns))
+            for layer, reason in layers.items()
+        ]
         blocks += [
             Subheading(f"{source.prefix}pair-{place}", pair_in_words(pair)),
             Figure(figures[0], caption=_caption(pair.cka), narrow=figures[1]),
-            *_left_out(pair.cka, pair),
+            *([Items(sentences)] if sentences else []),
         ]
     return Section(name="layers", title="Layers", part="evidence", blocks=blocks)
 
@@ -159,19 +175,6 @@ def layer_cca_section(source: Source[ModelComparisonRecord]) -> Section | None:
     return Section(name="cca", title="CCA by layer", part="evidence", blocks=blocks)
 
 
-def _grid(grid: LayerGrid, title: str, labels: tuple[str, str], identifier: str, *, is_narrow: bool) -> Markup:
-    return layer_grid_figure(
-        title,
-        grid.rows,
-        grid.columns,
-        grid.values,
-        row_label=labels[0],
-        column_label=labels[1],
-        identifier=identifier,
-        is_narrow=is_narrow,
-    )
-
-
 def _caption(grid: LayerGrid) -> str:
     """What cells mean, and how they were computed."""
     how = " ".join(grid.notes) or "Exact sums over all images."
@@ -180,15 +183,6 @@ def _caption(grid: LayerGrid) -> str:
         f"{kind} of each pair of layers, {counted(grid.num_images, 'image')}; 1 is a rotation of the same features, 0 "
         f"what unrelated ones have, and orange is below 0. The first layers stand at the bottom left. {how}"
     )
-
-
-def _left_out(grid: LayerGrid, pair: ModelPair) -> list[Block]:
-    sentences = [
-        f"{label}: the layer {layer} is left out, because {reason}."
-        for label, layers in ((pair.first, grid.left_out_rows), (pair.second, grid.left_out_columns))
-        for layer, reason in layers.items()
-    ]
-    return [Items(sentences)] if sentences else []
 
 
 def _nearest(pair: ModelPair, grid: LayerGrid) -> Table:

@@ -22,8 +22,8 @@ from crossgraft.compare.words import answer_in_words
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
+from crossgraft.data.describe import thumbnail_png
 from crossgraft.data.errors_first import data_errors_first
-from crossgraft.data.examples import thumbnail_png
 from crossgraft.data.given_images import location_of
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
@@ -111,7 +111,15 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
         typed["probe"] = location_of(options.probe)
     with limit_threads(threads), reuse_freed_memory():
         trusted = _trusted(options, (a, b))
-        how = _how(options)
+        how = HowToCompare(
+            layers=_names(options.layers),
+            layers_b=_names(options.layers_b),
+            pool=options.pool,
+            cca_preset=options.cca_preset,
+            linear_probe=options.linear_probe,
+            seed=options.seed,
+            geometry=_geometry(options),
+        )
         with _data_first(a, b, options):
             given = _open_all(a, b, options, trusted, device=device, run=run)
             given, prepared = prepared_alike(given, options, device=device, reporter=reporter)
@@ -233,18 +241,6 @@ def _refuse_other_start(start: Given, after: Given, label: str) -> None:
             f"{label} was not fine-tuned from {start.model.name}: its pretrained weights are others. Name the start of {label} "
             "in --before."
         )
-
-
-def _how(options: CompareModelsOptions) -> HowToCompare:
-    return HowToCompare(
-        layers=_names(options.layers),
-        layers_b=_names(options.layers_b),
-        pool=options.pool,
-        cca_preset=options.cca_preset,
-        linear_probe=options.linear_probe,
-        seed=options.seed,
-        geometry=_geometry(options),
-    )
 
 
 def _geometry(options: CompareModelsOptions) -> AskedGeometry:

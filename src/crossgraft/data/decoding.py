@@ -53,9 +53,6 @@ def is_wide_colour(image: ImageFile.ImageFile) -> bool:
 def read_wide_colour(reopen: Callable[[], AbstractContextManager[ImageFile.ImageFile]]) -> np.ndarray:
     """Decode all 16 bits.
 
-    Args:
-        reopen: Opens the file anew, not yet loaded.
-
     Returns:
         (height, width, channels) uint16, channels 2 (grey and alpha), 3 or 4 (colour and alpha), EXIF
         rotation applied.

@@ -9,7 +9,7 @@ from pathlib import Path
 from crossgraft.data import Dataset
 from crossgraft.data.listing import list_rows, make_request
 from crossgraft.errors import CrossgraftError, UntrustedCodeError
-from crossgraft.options._option import Options, from_mapping, options_of
+from crossgraft.options._option import Options, narrowed
 from crossgraft.options.data import SourceOptions
 from crossgraft.progress import Reporter
 
@@ -33,18 +33,10 @@ def data_errors_first(data: str | Path | Dataset, options: Options) -> Generator
     except UntrustedCodeError:
         raise  # what may run is decided before anything is read
     except CrossgraftError as error:
-        wrong = None if isinstance(data, Dataset) else _why_not_listed(data, options)
-        if wrong is None:
-            raise
-        raise wrong from error
-
-
-def _why_not_listed(data: str | Path, options: Options) -> CrossgraftError | None:
-    source = from_mapping(SourceOptions, {name: getattr(options, name) for name in options_of(SourceOptions)})
-    if source.allow_download:
-        return None  # listing could fetch the data
-    try:
-        list_rows(data, make_request(source, use_split=None), Reporter(quiet=True))
-    except CrossgraftError as error:
-        return error
-    return None
+        source = narrowed(SourceOptions, options)
+        if not isinstance(data, Dataset) and not source.allow_download:  # with it listing could fetch the data
+            try:
+                list_rows(data, make_request(source, use_split=None), Reporter(quiet=True))
+            except CrossgraftError as wrong:
+                raise wrong from error
+        raise

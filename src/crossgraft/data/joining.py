@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -108,12 +108,8 @@ def join_rows(listed: Sequence[SourceRows], locations: Sequence[str]) -> SourceR
         reading=(*describe_files(files), *reading),
         files=files,
         problems=tuple(problem for rows in listed for problem in rows.problems),
-        stamps=_all_of(stamps) if len(stamps) == len(listed) else None,
+        stamps=(lambda: tuple(stamp() for stamp in stamps)) if len(stamps) == len(listed) else None,
     )
-
-
-def _all_of(stamps: Sequence[Callable[[], object]]) -> Callable[[], tuple[object, ...]]:
-    return lambda: tuple(stamp() for stamp in stamps)
 
 
 def _names(listed: Sequence[SourceRows], locations: Sequence[str]) -> list[str]:

@@ -49,9 +49,10 @@ def make_request(options: SourceOptions, *, use_split: str | None) -> SourceRequ
         refuse_impossible(root, what="--image-root", kind=DataError)
     if root is not None and not root.is_dir():
         raise DataError(f"No such folder: {root} (--image-root).")
+    columns = options.label_column.split(",") if isinstance(options.label_column, str) else (options.label_column or ())
     return SourceRequest(
         use_split=use_split,
-        label_columns=_column_names(options.label_column),
+        label_columns=tuple(column.strip() for column in columns if column.strip()),
         label_separator=options.label_separator,
         group_column=options.group_column,
         path_column=options.path_column,
@@ -88,11 +89,6 @@ def location_text(location: object) -> str:
         advice = "It is streamed and can be read only once. Load it without streaming, and save it with save_to_disk."
     article = "an" if kind[0] in "AEIOUaeiou" else "a"
     raise UsageError(f"Data cannot be {article} {kind}. {advice}")
-
-
-def _column_names(label_column: str | Sequence[str] | None) -> tuple[str, ...]:
-    columns = label_column.split(",") if isinstance(label_column, str) else (label_column or ())
-    return tuple(column.strip() for column in columns if column.strip())
 
 
 def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> tuple[str, SourceRows]:

@@ -10,16 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from crossgraft.data.class_names import name_classes
-from crossgraft.data.class_shares import FewerRows, GivenShares
 from crossgraft.data.dataset import Dataset
-from crossgraft.data.default_split import GIVEN
 from crossgraft.data.listing import list_rows, look_at_rows, make_request, tell_of_listing, warn_of_unreadable
 from crossgraft.data.rows import ImageRows
-from crossgraft.data.selection import RowSelection
+from crossgraft.data.sampling import FewerRows, GivenShares
+from crossgraft.data.selection import GIVEN, RowSelection
 from crossgraft.data.sources import SourceRequest, SourceRows
 from crossgraft.data.splits import PARTS, Part, Split
 from crossgraft.errors import CrossgraftError, DataError, OtherImagesError, UsageError
-from crossgraft.options._option import options_of
+from crossgraft.options._option import Options, from_mapping, options_of
 from crossgraft.options._values import checked
 from crossgraft.options.data import VAL_SHARE, DatasetOptions, OpenOptions, SourceOptions
 from crossgraft.plain_types import Uncertain
@@ -266,7 +265,7 @@ def _other_parts(location: str | Path, rows: SourceRows, options: SourceOptions,
 
 def open_divided(
     data: str | Path | Dataset,
-    options: DatasetOptions,
+    options: Options,
     *,
     use_split: str | None,
     default_split: bool = True,
@@ -277,7 +276,7 @@ def open_divided(
 
     Args:
         data: Location as in ``open_dataset``, or an open ``Dataset``, whose rows are divided in the same way.
-        options: Options that open data and choose rows.
+        options: Options of a verb; those of ``DatasetOptions`` that it lacks are at their defaults.
         use_split: The part whose rows are used, or None: all rows, and ``Dataset.splits`` names the part of each.
         default_split: As in ``open_dataset``.
         val_fraction: As in ``open_dataset``.
@@ -287,16 +286,17 @@ def open_divided(
         DataError: As in ``open_dataset``; or the data have no rows of the part.
         UsageError: An option belongs to opening the data, but an open data set was given.
     """
-    keywords = {name: getattr(options, name) for name in DATA_OPTIONS}
+    keywords = {name: getattr(options, name) for name in DATA_OPTIONS if hasattr(options, name)}
     if not isinstance(data, Dataset):
-        keywords["fold"] = keywords["fold"] or 0
+        keywords["fold"] = keywords.get("fold") or 0
         return open_dataset(
             data, use_split=use_split, default_split=default_split, val_fraction=val_fraction, reporter=reporter, **keywords
         )
     others = [name for name, value in keywords.items() if value and name not in {*_OF_ROWS, "allow_download"}]
     if others:
         raise UsageError(f"{others[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset.")
-    return _divide(data, RowSelection.of(options, by_default=default_split, val_share=val_fraction), use_split, reporter)
+    selection = RowSelection.of(from_mapping(DatasetOptions, keywords), by_default=default_split, val_share=val_fraction)
+    return _divide(data, selection, use_split, reporter)
 
 
 def _divide(dataset: Dataset, selection: RowSelection, use_split: str | None, reporter: Reporter) -> Dataset:

@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from crossgraft.data._groups import group_numbers
-from crossgraft.data.edits import Edit, edited_images
 from crossgraft.data.file_counts import NO_FILES, FileCounts
 from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint, training_fingerprint
-from crossgraft.data.inspection import ImageFacts, InspectedImages, summarise_kinds
+from crossgraft.data.inspection import Edit, ImageFacts, InspectedImages, edited_images, summarise_kinds
 from crossgraft.data.medical.files import DicomPlace
 from crossgraft.data.resizing import resize_alone
 from crossgraft.errors import DataError, UsageError

@@ -1,17 +1,24 @@
-"""Fewer images, chosen at random but fairly: the same number of each class, or the same shares as before."""
+"""Fewer images, chosen at random but fairly: the same number of each class, or the same shares as before.
+
+Fewer by design, too: shares of classes that were asked for, or sets of one image of each class from the same group.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float64
 
 from crossgraft.data._label_split import choose_label_sets
-from crossgraft.errors import DataError, UsageError
+from crossgraft.data.cells import is_empty
+from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.seeding import generator
 from crossgraft.tasks import task_of
 from crossgraft.types import ClassIndices, Targets
-from crossgraft.words.formatting import counted
+from crossgraft.words.formatting import count, counted, percent
 
 
 def take_per_class(
@@ -125,3 +132,247 @@ def draw_of_classes(targets: ClassIndices, shares: np.ndarray, seed: int, purpos
         for index, share in enumerate(shares)
     ]
     return np.sort(np.concatenate(drawn))
+
+
+_SUM_TOLERANCE = 1e-6
+NEAR_ENOUGH = 0.05
+"""How far a share may be off, where a part has so few images that whole ones come no nearer."""
+GivenShares = str | Sequence[str] | Mapping[str, float]
+"""``benign=0.3,malignant=0.7``, several of these, or a mapping."""
+
+
+def read_shares(given: GivenShares) -> dict[str, float]:
+    """Class → share that was asked for, of some or all classes.
+
+    Raises:
+        UsageError: A piece is no CLASS=SHARE, a class is named twice, a share does not lie between 0 and 1, or they exceed 1.
+
+    >>> read_shares("benign=0.3,malignant=0.7")
+    {'benign': 0.3, 'malignant': 0.7}
+    """
+    shares: dict[str, float] = {}
+    for name, text in _pairs(given):
+        try:
+            share = float(text)
+        except (TypeError, ValueError):
+            share = math.nan
+        if not 0 < share < 1:
+            raise UsageError(f"--class-shares: the share of {name} must lie between 0 and 1, got {text!r}.")
+        if name in shares:
+            raise UsageError(f"--class-shares names the class {name} twice.")
+        shares[name] = share
+    if not shares:
+        raise UsageError("--class-shares names no class. Write CLASS=SHARE, for example --class-shares malignant=0.3.")
+    if sum(shares.values()) > 1 + _SUM_TOLERANCE:
+        raise UsageError(
+            f"--class-shares add up to {sum(shares.values()):g}, more than 1. Lower one, or leave one out: it gets what the "
+            "others leave."
+        )
+    return shares
+
+
+def _pairs(given: GivenShares) -> list[tuple[str, str | float]]:
+    if isinstance(given, Mapping):
+        return [(str(name), share) for name, share in given.items()]
+    pieces = [piece for text in ([given] if isinstance(given, str) else given) for piece in text.split(",") if piece.strip()]
+    pairs: list[tuple[str, str | float]] = []
+    for piece in pieces:
+        name, sign, text = piece.rpartition("=")
+        if not sign or not name.strip():
+            raise UsageError(
+                f"--class-shares {piece.strip()}: write CLASS=SHARE, for example --class-shares malignant=0.3; a class with a "
+                "comma in its name needs a mapping in a configuration file or from Python."
+            )
+        pairs.append((name.strip(), text.strip()))
+    return pairs
+
+
+def shares_of_classes(
+    asked: Mapping[str, float], class_names: Sequence[str], counts: np.ndarray
+) -> Float64[np.ndarray, " num_classes"]:
+    """Share of each class; classes that are not named divide the rest as they do in the data.
+
+    Raises:
+        UnknownNameError: There is no such class.
+        UsageError: All classes are named and the shares do not add up to 1; or some are not, and nothing is left for them.
+    """
+    for name in asked:
+        if name not in class_names:
+            raise UnknownNameError("class", name, class_names)
+    shares = np.array([asked.get(name, 0.0) for name in class_names])
+    unnamed = np.array([name not in asked for name in class_names])
+    rest = 1 - shares.sum()
+    if not unnamed.any() and abs(rest) > _SUM_TOLERANCE:
+        raise UsageError(
+            f"--class-shares add up to {shares.sum():g}, not 1. Change one, or leave one out: it gets what the others leave."
+        )
+    if unnamed.any():
+        if rest <= _SUM_TOLERANCE:
+            missing = ", ".join(np.asarray(class_names)[unnamed])
+            raise UsageError(f"--class-shares leave nothing for {missing}. Ask for less than 1 in all.")
+        shares[unnamed] = rest * counts[unnamed] / max(1, counts[unnamed].sum())
+    return shares / shares.sum()
+
+
+class FewerRows(NamedTuple):
+    """Rows that are kept.
+
+    Attributes:
+        numbers: Ascending.
+        said: What was kept, in words; empty where nothing was left out.
+        left_out: What was not, in a sentence; None where there is nothing to say.
+    """
+
+    numbers: np.ndarray
+    said: str
+    left_out: str | None = None
+
+
+def take_class_shares(
+    targets: Targets,
+    asked: Mapping[str, float],
+    *,
+    class_names: Sequence[str],
+    parts: np.ndarray | None = None,
+    limit: int | None = None,
+    seed: int,
+) -> FewerRows:
+    """As many images as there can be with these class shares, in each part of the data.
+
+    Draws are nested: of a class, who is kept with fewer images is kept with more.
+
+    Args:
+        targets: (n,) class of each row.
+        asked: Class → share, from ``read_shares``.
+        class_names: All classes in order.
+        parts: (n,) part of each row, of which each gets these shares; empty: none, and not used. None: one part.
+        limit: Largest number of images in all; parts keep their shares of it.
+        seed: Random seed.
+
+    Raises:
+        UnknownNameError: There is no such class.
+        UsageError: Shares do not add up to 1, images may have several labels, or ``limit`` is too small.
+        DataError: A part has no image of a class, or too few in all.
+    """
+    _refuse_several_labels(targets, "--class-shares")
+    counts = np.bincount(targets, minlength=len(class_names))
+    shares = shares_of_classes(asked, class_names, counts)
+    of_parts = _rows_of_parts(len(targets), parts)
+    totals: list[int] = []
+    for name, rows in of_parts.items():
+        here = np.bincount(targets[rows], minlength=len(class_names))
+        if (missing := np.flatnonzero(here == 0)).size:
+            raise DataError(
+                f"{name or 'The data'} has no image of the class {class_names[missing[0]]}, so that its share of "
+                f"{percent(float(shares[missing[0]]))} cannot be had (--class-shares). Leave the option out, or divide anew."
+            )
+        totals.append(max(len(class_names), int(np.floor((here / shares).min() + 1e-9))))
+    if limit is not None and limit < sum(totals):
+        if limit < len(class_names) * len(totals):
+            raise UsageError(
+                f"--limit {limit} is less than one image of each of {len(class_names)} classes in each of {len(totals)} parts."
+            )
+        totals = np.maximum(share_out(np.array(totals), limit), len(class_names)).tolist()
+    kept: list[np.ndarray] = []
+    for (name, rows), most in zip(of_parts.items(), totals, strict=True):
+        near = (total for total in range(most, len(class_names) - 1, -1) if not _far_off(share_out(shares, total), shares).size)
+        numbers = share_out(shares, next(near, most))
+        if (far := _far_off(numbers, shares)).size:
+            had, wanted = float(numbers[far[0]]) / most, float(shares[far[0]])
+            raise DataError(
+                f"{name or 'The data'} has too few images for these class shares (--class-shares): with {most}, "
+                f"{class_names[far[0]]} would be {percent(had)} and not {percent(wanted)}. Ask for "
+                f"shares nearer to those of the data, or {'give more images' if limit is None else 'raise --limit'}."
+            )
+        kept.append(rows[draw_of_classes(targets[rows], numbers, seed, f"class shares {name}".strip())])
+    numbers = np.sort(np.concatenate(kept))
+    in_words = ", ".join(f"{percent(share)} {name}" for share, name in zip(shares, class_names, strict=True))
+    return FewerRows(numbers, f"{len(numbers)} of {len(targets)} images with {in_words}")
+
+
+def take_pairs(
+    targets: Targets,
+    values: np.ndarray,
+    column: str,
+    *,
+    class_names: Sequence[str],
+    parts: np.ndarray | None = None,
+    limit: int | None = None,
+    seed: int,
+) -> FewerRows:
+    """As many images of every class from each group of a column as it has of its rarest: matched sets, pairs of two classes.
+
+    Args:
+        targets: (n,) class of each row.
+        values: (n,) group of each row, such as the patient; a row without one has no pair.
+        column: Name of the column, for messages.
+        class_names: All classes in order.
+        parts: (n,) part of each row; a set lies in one part. Empty: in none. None: one part.
+        limit: Largest number of images in all; parts keep their shares of it, and sets stay whole.
+        seed: Random seed of which images of the more frequent classes are taken, and of ``limit``.
+
+    Raises:
+        UsageError: Images may have several labels, or ``limit`` is too small for one set in each part.
+        DataError: A part has no group with an image of every class.
+    """
+    _refuse_several_labels(targets, "--pair-by")
+    num_classes = len(class_names)
+    of_parts = _rows_of_parts(len(targets), parts)
+    sets: dict[str, np.ndarray] = {}
+    groups = np.asarray(values).astype(str)
+    num_groups = num_lost = 0
+    for name, rows in of_parts.items():
+        found: list[np.ndarray] = []
+        for group in np.unique(groups[rows]):
+            members = rows[groups[rows] == group]
+            here = np.bincount(targets[members], minlength=num_classes)
+            num_groups += 1
+            if is_empty(group) or not here.min():
+                num_lost += 1
+                continue
+            drawn = [
+                generator(seed, "pairs", group, index).permutation(members[targets[members] == index])[: here.min()]
+                for index in range(num_classes)
+            ]
+            found.append(np.stack(drawn, axis=1))
+        if not found:
+            raise DataError(
+                f"{name or 'The data'} has no group of the column {column} with an image of every class "
+                f"({', '.join(class_names)}), so that there is nothing to pair (--pair-by)."
+            )
+        sets[name] = np.concatenate(found)
+    if limit is not None and limit < sum(each.size for each in sets.values()):
+        if limit // num_classes < len(sets):
+            raise UsageError(f"--limit {limit} is less than one set of {num_classes} images in each of {len(sets)} parts.")
+        shares = share_out(np.array([len(each) for each in sets.values()]), limit // num_classes)
+        sets = {
+            name: each[generator(seed, "fewer pairs", name).permutation(len(each))[:share]]
+            for (name, each), share in zip(sets.items(), shares.tolist(), strict=True)
+        }
+    numbers = np.sort(np.concatenate([each.ravel() for each in sets.values()]))
+    what = counted(sum(map(len, sets.values())), "pair" if num_classes == 2 else f"set of {num_classes}")
+    lost = None
+    if num_lost:
+        lost = (
+            f"{count(num_lost)} of {counted(num_groups, 'group')} of the column {column} lack an image of a class in their part "
+            f"and are left out; {counted(len(numbers), 'image')} of {count(len(targets))} are used (--pair-by)."
+        )
+    return FewerRows(numbers, f"{what} matched by {column}, {num_lost} of {num_groups} groups without", lost)
+
+
+def _far_off(numbers: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Classes whose share is not near enough."""
+    return np.flatnonzero(np.abs(numbers / numbers.sum() - shares) > NEAR_ENOUGH)
+
+
+def _rows_of_parts(num_rows: int, parts: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Part → its row numbers."""
+    if parts is None:
+        return {"": np.arange(num_rows)}
+    return {str(name): np.flatnonzero(parts == name) for name in np.unique(parts) if name}
+
+
+def _refuse_several_labels(targets: Targets, flag: str) -> ClassIndices:
+    if not task_of(targets).partitions:
+        raise UsageError(f"{flag} needs one class per image, but these images may have several labels. Leave it out.")
+    return targets

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from crossgraft.audit.verb import audit_model
 from crossgraft.data import Dataset, prepare_batch
-from crossgraft.data.examples import thumbnail_png
+from crossgraft.data.describe import thumbnail_png
 from crossgraft.demo.files import DATA_FILE, UNSEEN_FOLDER, write_model, write_unseen, write_zoo
 from crossgraft.demo.record import (
     AuditedModelRecord,

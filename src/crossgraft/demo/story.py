@@ -19,7 +19,7 @@ from crossgraft.audit.record import AuditRecord
 from crossgraft.audit.verb import audit_model
 from crossgraft.check.verb import check_data
 from crossgraft.data import open_dataset
-from crossgraft.data.examples import thumbnail_png
+from crossgraft.data.describe import thumbnail_png
 from crossgraft.demo.files import write_unseen
 from crossgraft.demo.record import DemoPrediction
 from crossgraft.demo.steps import write_demo

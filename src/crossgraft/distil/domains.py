@@ -40,10 +40,6 @@ def seen_elsewhere(test: Dataset, others: Sequence[Dataset]) -> Bool[np.ndarray,
     """Which images the student has learned from as those of another domain, or knows the patient of.
 
     Patients are compared where both data sets have them in a column of the same name.
-
-    Args:
-        test: Test images of one domain.
-        others: Training images of the others.
     """
     digests = {digest for other in others for digest in other.image_digests}
     seen = np.array([digest in digests for digest in test.image_digests])

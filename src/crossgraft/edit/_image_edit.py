@@ -1,11 +1,11 @@
-"""An edit of one image: its options in physical units, and what it did."""
+"""An edit of one image: its options in physical units, and what it did; a confounder has its place in MICCAT, too."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Bool, Float64, Num
@@ -131,7 +131,8 @@ class ImageEdit(ABC):
         pixels = (_channels_last(given, layout) - low) / (high - low)
         painted = Painted(pixels) if strength == 0 else self.edit(pixels, rng or np.random.default_rng(0))
         change = strength * (high - low) * (painted.pixels - pixels)
-        edited = _stored(given + _as_given(change, layout).reshape(given.shape), image.dtype, low, high)
+        clipped = np.clip((given + (np.moveaxis(change, 2, 0) if layout == "chw" else change).reshape(given.shape)), low, high)
+        edited = (np.rint(clipped) if np.issubdtype(image.dtype, np.integer) else clipped).astype(image.dtype)
         residual = edited.astype(np.float64) - given
         return edited, EditInfo(
             params={**{each.name: getattr(self, each.name) for each in fields(self)}, "strength": strength},
@@ -193,11 +194,26 @@ def _channels_last(given: np.ndarray, layout: str) -> np.ndarray:
     return given if layout == "hwc" else np.moveaxis(given, 0, 2)
 
 
-def _as_given(pixels: np.ndarray, layout: str) -> np.ndarray:
-    return np.moveaxis(pixels, 2, 0) if layout == "chw" else pixels
+Level = Literal["patient", "environment"]
+Leaf = Literal["demographic", "anatomical", "external", "imaging"]
+Scope = Literal["local", "global"]
+Domain = Literal["image", "projection", "fourier", "codec"]
 
 
-def _stored(values: np.ndarray, dtype: np.dtype[Any], low: float, high: float) -> np.ndarray:
-    """Clipped, and rounded to the nearest integer where the image has integers."""
-    clipped = np.clip(values, low, high)
-    return (np.rint(clipped) if np.issubdtype(dtype, np.integer) else clipped).astype(dtype)
+@dataclass(frozen=True)
+class Confounder(ImageEdit, ABC):
+    """Base of the leaves.
+
+    Attributes:
+        level: Whether it lies in the person or in how the picture came to be.
+        leaf: Place in MICCAT.
+        scope: Whether it touches a part of the image or all of it.
+        domain: Where it acts.
+        modalities: Kinds of images that it occurs in.
+    """
+
+    level: ClassVar[Level] = "environment"
+    leaf: ClassVar[Leaf]
+    scope: ClassVar[Scope] = "global"
+    domain: ClassVar[Domain] = "image"
+    modalities: ClassVar[str] = "any"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crossgraft.data.dataset import Dataset
-from crossgraft.data.describe import describe_dataset
-from crossgraft.data.examples import THUMBNAIL_PIXELS, open_examples, thumbnail_png
+from crossgraft.data.describe import THUMBNAIL_PIXELS, describe_dataset, open_examples, thumbnail_png
 from crossgraft.data.given_images import location_of, refuse_opening
 from crossgraft.edit.contact_sheet import (
     ContactSheet,
@@ -21,7 +20,7 @@ from crossgraft.edit.contact_sheet import (
     shrink_change,
     shrink_picture,
 )
-from crossgraft.edit.edits import PlacedEdit, choose_edits, edits_by_place, options_with_units
+from crossgraft.edit.edits import choose_edits, edits_by_place, options_with_units
 from crossgraft.edit.options import SheetOptions
 from crossgraft.edit.record import ContactSheetRow, ContactSheetsRecord, ShownImageRow
 from crossgraft.edit.words import sheets_in_words
@@ -148,23 +147,21 @@ def _show(
             if directory is not None:
                 directory.write(name, picture)
             shown.pictures[placed.name] = picture
-            shown.rows.append(_row(placed, sheet, None if directory is None else name))
+            shown.rows.append(
+                ContactSheetRow(
+                    edit=placed.name,
+                    title=placed.edit.title,
+                    place=placed.place,
+                    scope=placed.scope,
+                    options=options_with_units(placed.edit),
+                    sheet=(None if directory is None else name),
+                    num_images=sheet.num_edited,
+                    **{field: value for field, value in sheet._asdict().items() if field != "images"},
+                )
+            )
             shown.thumbnails += _thumbnails(placed.name, sheet, images)
             stage.advance()
     return shown
-
-
-def _row(placed: PlacedEdit, sheet: ContactSheet, name: str | None) -> ContactSheetRow:
-    return ContactSheetRow(
-        edit=placed.name,
-        title=placed.edit.title,
-        place=placed.place,
-        scope=placed.scope,
-        options=options_with_units(placed.edit),
-        sheet=name,
-        num_images=sheet.num_edited,
-        **{field: value for field, value in sheet._asdict().items() if field != "images"},
-    )
 
 
 def _thumbnails(edit: str, sheet: ContactSheet, images: Sequence[ShownImageRow]) -> list[Thumbnail]:

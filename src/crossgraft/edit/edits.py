@@ -14,10 +14,9 @@ from crossgraft.choice import choose, option_fields, spell
 from crossgraft.data import Dataset
 from crossgraft.edit._image_edit import ImageEdit, Painted, Pixels
 from crossgraft.edit.confounders import CONFOUNDERS
-from crossgraft.edit.high_pass import HighPass
 from crossgraft.edit.injection import draw_carriers
 from crossgraft.edit.record import EditRow
-from crossgraft.edit.source_editing import whiten_spectrum
+from crossgraft.edit.source_editing import HighPass, whiten_spectrum
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Reference

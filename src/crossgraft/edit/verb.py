@@ -14,15 +14,14 @@ from crossgraft.choice import spell
 from crossgraft.data import Dataset
 from crossgraft.data.describe import describe_dataset, thumbnails_of_rows
 from crossgraft.data.opening import open_divided
-from crossgraft.edit.edits import AskedEdits, EditedImages
+from crossgraft.edit.edits import AskedEdits
 from crossgraft.edit.options import EditOptions
 from crossgraft.edit.record import EditedClassRow, EditRecord
 from crossgraft.edit.source_editing import merge_labels
 from crossgraft.edit.words import answer_in_words
 from crossgraft.edit.writing import CLASSES, TABLE, labels_table, own_images, read_merging, write_images
 from crossgraft.errors import DataError
-from crossgraft.options._option import configuration, from_mapping, options_of
-from crossgraft.options.data import DatasetOptions
+from crossgraft.options._option import configuration
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Thumbnail
 from crossgraft.result import Result
@@ -85,30 +84,33 @@ def edit_data(data: str | Path | Dataset, options: EditOptions, run: Run) -> Edi
     Cost: each image is decoded, edited and written once; where edited images take more than a gigabyte, the rest is edited again
     when it is written.
     """
-    asked, reporter = _asked(options), run.reporter
+    reporter = run.reporter
+    asked = AskedEdits.of(
+        options.edits, share=options.share, among=options.among, unit=options.unit, strength=options.strength, seed=options.seed
+    )
     resolved = {"edits": [spell(edit) for edit in asked.edits]}
     typed = {**configuration(options), **resolved}
     location = data.name if isinstance(data, Dataset) else data
     with run.directory(location, typed=typed, resolved=resolved, out=options.out) as directory:
-        dataset = _open(data, options, reporter)
+        dataset = open_divided(data, options, use_split=None, default_split=False, reporter=reporter)
         merged = None if options.classes is None else _merged(dataset, Path(options.classes))
         carriers = asked.carriers(dataset, dataset.splits)
         edited = asked.apply(dataset, carriers, reporter)
-        record = _record(dataset, edited, carriers, merged, options)
+        record = EditRecord(
+            dataset=describe_dataset(dataset),
+            edits=edited.editing.facts(),
+            classes=_classes(dataset, carriers, merged),
+            num_edited=int(carriers.sum()),
+            share=options.share,
+            strength=options.strength,
+            unit=options.unit,
+            seed=options.seed,
+            fingerprint=edited.dataset.fingerprint,
+            table=TABLE,
+            references=edited.editing.references(),
+        )
         result = EditedData(record, dataset=edited.dataset, edited=carriers)
         return result if directory is None else _write(result, dataset, merged, directory, reporter, options)
-
-
-def _asked(options: EditOptions) -> AskedEdits:
-    return AskedEdits.of(
-        options.edits, share=options.share, among=options.among, unit=options.unit, strength=options.strength, seed=options.seed
-    )
-
-
-def _open(data: str | Path | Dataset, options: EditOptions, reporter: Reporter) -> Dataset:
-    how = {name: getattr(options, name) for name in options_of(DatasetOptions) if hasattr(options, name)}
-    opening = from_mapping(DatasetOptions, how)
-    return open_divided(data, opening, use_split=None, default_split=False, reporter=reporter)
 
 
 def _merged(dataset: Dataset, table: Path) -> np.ndarray:
@@ -119,24 +121,6 @@ def _merged(dataset: Dataset, table: Path) -> np.ndarray:
     if len(set(merged.tolist())) < 2:
         raise DataError(f"{table.name} merges all classes into {merged[0]}, so that nothing is left to tell apart.")
     return merged
-
-
-def _record(
-    dataset: Dataset, edited: EditedImages, carriers: np.ndarray, merged: np.ndarray | None, options: EditOptions
-) -> EditRecord:
-    return EditRecord(
-        dataset=describe_dataset(dataset),
-        edits=edited.editing.facts(),
-        classes=_classes(dataset, carriers, merged),
-        num_edited=int(carriers.sum()),
-        share=options.share,
-        strength=options.strength,
-        unit=options.unit,
-        seed=options.seed,
-        fingerprint=edited.dataset.fingerprint,
-        table=TABLE,
-        references=edited.editing.references(),
-    )
 
 
 def _classes(dataset: Dataset, carriers: np.ndarray, merged: np.ndarray | None) -> list[EditedClassRow]:

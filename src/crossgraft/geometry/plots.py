@@ -115,12 +115,7 @@ _LEVELS = 5
 
 
 def filters_figure(row: FilterRow, *, identifier: str) -> Markup:
-    """Draw the first filters: orange above, blue below the mean; below each R² of its best Gabor fit, where there is one.
-
-    Args:
-        row: One network.
-        identifier: Unique on the page.
-    """
+    """Draw the first filters: orange above, blue below the mean; below each R² of its best Gabor fit, where there is one."""
     in_row = min(_IN_ROW, len(row.patterns))
     side = (_WIDTH + _FILTERS_GAP) / _IN_ROW - _FILTERS_GAP
     label = _LABEL if row.r2 else 0
@@ -268,11 +263,6 @@ def interpolation_path_figure(record: InterpolationPathRecord, *, identifier: st
     """Two panels over the share of the end: the loss, and CKA to the start with both estimates.
 
     Points are joined where the record says that they may be; where not, nothing is drawn between them.
-
-    Args:
-        record: The line.
-        identifier: Unique on the page.
-        is_wide: Whether the panels stand beside each other.
     """
     width, height = (828, _PANEL_HEIGHT) if is_wide else (340, 2 * _PANEL_HEIGHT)
     panel = width / 2 if is_wide else width

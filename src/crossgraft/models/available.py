@@ -7,49 +7,24 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from crossgraft.errors import UsageError
-from crossgraft.models import ModelSpec, read_zoo
+from crossgraft.models import ModelSpec
 from crossgraft.models.files_by_name import checkpoint_files, checkpoint_stem, source_in_name, why_no_architecture
 from crossgraft.models.published_names import published_names
 from crossgraft.models.sources.libraries import LIBRARIES, library_of
 from crossgraft.models.sources.library import AvailableModel, count_parameters_of_file
 from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.spec import family_of
-from crossgraft.plain_types import AllowedCode
+from crossgraft.models.zoo import FindingOptions, zoo_as_asked
 from crossgraft.progress import Reporter
 
 
 @runtime_checkable
-class OneModel(Protocol):
+class OneModel(FindingOptions, Protocol):
     """Options that name one model."""
 
     @property
     def model(self) -> str | Path | ModelSpec:
         """Its name, checkpoint or spec."""
-        ...
-
-    @property
-    def weights_dir(self) -> str | Path | None:
-        """Folder of checkpoints."""
-        ...
-
-    @property
-    def weights_key(self) -> str | None:
-        """Key of a checkpoint that holds the weights."""
-        ...
-
-    @property
-    def weights_prefix(self) -> str | None:
-        """Beginning of the names of its tensors."""
-        ...
-
-    @property
-    def allow_code(self) -> AllowedCode:
-        """Code that may run."""
-        ...
-
-    @property
-    def allow_download(self) -> bool:
-        """Whether weights may be downloaded."""
         ...
 
 
@@ -61,15 +36,7 @@ def one_model(options: OneModel, reporter: Reporter, *, command: str = "fewshot"
         UnknownNameError: There is no such model; the message gives the nearest names.
     """
     models = [options.model] if not isinstance(options.model, Path) else str(options.model)
-    specs = read_zoo(
-        models,
-        weights_dir=options.weights_dir,
-        weights_key=options.weights_key,
-        weights_prefix=options.weights_prefix,
-        allow_code=options.allow_code,
-        allow_download=options.allow_download,
-        reporter=reporter,
-    )
+    specs = zoo_as_asked(models, options, reporter)
     if len(specs) != 1:
         raise UsageError(f"{command} takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME.")
     return specs[0]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from crossgraft.config import parse_yaml
 from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
@@ -26,6 +26,51 @@ from crossgraft.types import AllowedCode
 
 _ZOO_SUFFIXES = (".yaml", ".yml")
 _ENTRY = re.compile(r"(?P<file>.+?\.ya?ml):(?P<name>.+)", re.IGNORECASE)
+
+
+@runtime_checkable
+class FindingOptions(Protocol):
+    """What the options of every verb with models say about finding them; as in ``read_zoo``."""
+
+    @property
+    def weights_dir(self) -> str | Path | None:
+        """Folder of checkpoints."""
+        ...
+
+    @property
+    def weights_key(self) -> str | None:
+        """Key of a checkpoint that holds the weights."""
+        ...
+
+    @property
+    def weights_prefix(self) -> str | None:
+        """Beginning of the names of its tensors."""
+        ...
+
+    @property
+    def allow_code(self) -> AllowedCode:
+        """Code that may run."""
+        ...
+
+    @property
+    def allow_download(self) -> bool:
+        """Whether weights may be downloaded."""
+        ...
+
+
+def zoo_as_asked(
+    models: str | Path | ModelSpec | Sequence[str | Path | ModelSpec] | None, options: FindingOptions, reporter: Reporter
+) -> list[ModelSpec]:
+    """What a user names, as ``read_zoo`` gives it with ``options``; or a spec alone."""
+    return read_zoo(
+        [models] if isinstance(models, ModelSpec) else models,
+        weights_dir=options.weights_dir,
+        weights_key=options.weights_key,
+        weights_prefix=options.weights_prefix,
+        allow_code=options.allow_code,
+        allow_download=options.allow_download,
+        reporter=reporter,
+    )
 
 
 def read_zoo(

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crossgraft import optional
-from crossgraft.data.medical import _problem
 from crossgraft.data.medical.dicom_file import read_dicom
+from crossgraft.data.medical.formats import named_problems
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError
 from crossgraft.storage.atomic import refuse_to_replace_folder, replace_folder
@@ -91,7 +91,7 @@ def sources_of(images: ImageRows) -> dict[int, SourceImage]:
 def _header(path: Path, where: str) -> Dataset:
     from pydicom.dataset import Dataset
 
-    with _problem.named_problems(where):
+    with named_problems(where):
         whole = read_dicom(path)
         header = Dataset()
         for keyword in (*NEEDED, *_OF_THE_STUDY):

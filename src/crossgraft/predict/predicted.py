@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crossgraft.data.examples import thumbnail_png
+from crossgraft.data.describe import thumbnail_png
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import OtherRunError
 from crossgraft.metrics.words import overall

@@ -13,7 +13,7 @@ import numpy as np
 from crossgraft.compute import is_out_of_memory, limit_threads, reuse_freed_memory
 from crossgraft.errors import CrossgraftError
 from crossgraft.features.extract import foresee_extraction
-from crossgraft.features.images import way_of_resizing
+from crossgraft.features.passes import way_of_resizing
 from crossgraft.features.store import FeatureSet
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.models.backbone import describe_model

@@ -15,11 +15,12 @@ from crossgraft.data.errors_first import data_errors_first
 from crossgraft.data.opening import open_divided
 from crossgraft.data.selection import RowSelection
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.features.images import ResizedOnce
+from crossgraft.features.passes import ResizedOnce
 from crossgraft.features.store import cache_folder
-from crossgraft.models import ModelSpec, read_zoo
+from crossgraft.models import ModelSpec
 from crossgraft.models.device import choose_precision
 from crossgraft.models.load import require_own_weights
+from crossgraft.models.zoo import zoo_as_asked
 from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
@@ -74,15 +75,7 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
     _check_scenario(options.scenario, chosen)
     check_settings(options.workers, options.resize_policy)
     with data_errors_first(data, options):
-        specs = read_zoo(
-            options.models,
-            weights_dir=options.weights_dir,
-            weights_key=options.weights_key,
-            weights_prefix=options.weights_prefix,
-            allow_code=options.allow_code,
-            allow_download=options.allow_download,
-            reporter=reporter,
-        )
+        specs = zoo_as_asked(options.models, options, reporter)
         RowSelection.of(narrowed(DatasetOptions, options))  # what contradicts itself comes first
         folder = None if options.weights_dir is None else Path(options.weights_dir)
         for spec in specs:  # before any image is looked at by the models in front of it
@@ -217,7 +210,7 @@ def _why(primary: str, by: str | None, chosen: Sequence[AnyScore]) -> str:
 
 def _open(data: str | Path | Dataset, options: RankOptions, reporter: Reporter) -> Dataset:
     """The training rows; a class that has images only in other rows is not known."""
-    dataset = open_divided(data, narrowed(DatasetOptions, options), use_split="train", reporter=reporter)
+    dataset = open_divided(data, options, use_split="train", reporter=reporter)
     present = [dataset.class_names[index] for index in dataset.task.present(dataset.targets, len(dataset.class_names))]
     if len(present) == len(dataset.class_names):
         return dataset

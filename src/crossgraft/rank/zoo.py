@@ -14,7 +14,7 @@ from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset
 from crossgraft.data.transforms import prepare_resized
 from crossgraft.features import FeatureSet, extract_features
-from crossgraft.features.images import ImageSource, ResizedOnce, resized
+from crossgraft.features.passes import ImageSource, ResizedOnce, resized
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, random_weights_control
 from crossgraft.models.device import Precision
 from crossgraft.models.record import Role

@@ -334,9 +334,6 @@ class ScoreInputs:
         The Gram matrix of the features is downdated, not formed again, and what follows from the source logits of each image
         alone is kept. A class that loses its last row is left out.
 
-        Args:
-            rows: Row indices to leave out.
-
         Raises:
             UsageError: An index is out of range.
             DataError: Fewer than two rows or classes remain.

@@ -15,7 +15,8 @@ from crossgraft.data.describe import make_thumbnails
 from crossgraft.data.errors_first import data_errors_first
 from crossgraft.edit.edits import AskedEdits
 from crossgraft.errors import RunDirectoryError, UsageError
-from crossgraft.models import ModelSpec, read_zoo
+from crossgraft.models import ModelSpec
+from crossgraft.models.zoo import zoo_as_asked
 from crossgraft.options._option import configuration
 from crossgraft.rank.expected_order import ExpectedOrder
 from crossgraft.rank.model_history import look_up_known_results
@@ -92,15 +93,7 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
         run.reporter.say(f"The budget of {duration(budget.fixed_seconds)} is for everything, from now to the saved model.")
     _refuse_several_trainings(options)
     with data_errors_first(data, options):
-        specs = read_zoo(
-            options.models,
-            weights_dir=options.weights_dir,
-            weights_key=options.weights_key,
-            weights_prefix=options.weights_prefix,
-            allow_code=options.allow_code,
-            allow_download=options.allow_download,
-            reporter=run.reporter,
-        )
+        specs = zoo_as_asked(options.models, options, run.reporter)
     known, damage = look_up_known_results(specs, run.reporter)
     workers = _Workers.of(options)
     requests, edits = _requests(options, specs, workers)

@@ -7,6 +7,8 @@ from crossgraft.faces import lazy_face
 if TYPE_CHECKING:
     from crossgraft.similarity._features import Similarity as Similarity
     from crossgraft.similarity.cca import cca as cca
+    from crossgraft.similarity.cca import pwcca as pwcca
+    from crossgraft.similarity.cca import svcca as svcca
     from crossgraft.similarity.layer_cka import LayerCka as LayerCka
     from crossgraft.similarity.layer_cka import LayerSimilarity as LayerSimilarity
     from crossgraft.similarity.linear_cka import CkaPair as CkaPair
@@ -17,11 +19,9 @@ if TYPE_CHECKING:
     from crossgraft.similarity.prediction_similarity import PredictionSimilarity as PredictionSimilarity
     from crossgraft.similarity.prediction_similarity import prediction_similarity as prediction_similarity
     from crossgraft.similarity.procrustes import procrustes as procrustes
-    from crossgraft.similarity.pwcca import pwcca as pwcca
     from crossgraft.similarity.rbf_cka import batch_rbf_cka as batch_rbf_cka
     from crossgraft.similarity.rbf_cka import rbf_cka as rbf_cka
     from crossgraft.similarity.rsa import rsa as rsa
     from crossgraft.similarity.streaming_cka import StreamingCka as StreamingCka
-    from crossgraft.similarity.svcca import svcca as svcca
 
 lazy_face(__name__)

@@ -9,9 +9,8 @@ import numpy as np
 
 from crossgraft import seeding
 from crossgraft.choice import option_fields
-from crossgraft.edit._image_edit import ShamKind
+from crossgraft.edit._image_edit import Leaf, ShamKind
 from crossgraft.edit.confounders import Confounder
-from crossgraft.edit.confounders._confounder import Leaf
 from crossgraft.errors import UsageError
 from crossgraft.testing.promises import Contract, is_written_and_read_again, keep_all, promise, require
 

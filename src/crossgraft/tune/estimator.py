@@ -19,7 +19,7 @@ from sklearn.utils.validation import validate_data
 
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.dataset import Dataset, dataset_from_arrays
-from crossgraft.data.unlabelled import images_of_arrays
+from crossgraft.data.given_images import images_of_arrays
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.options._option import from_mapping, options_of

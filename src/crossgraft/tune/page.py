@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from crossgraft.data.describe import describe_classes, describe_groups, known_split
-from crossgraft.data.page import data_facts, data_gallery
-from crossgraft.data.plots import split_counts_figure
+from crossgraft.data.page import data_facts, data_gallery, split_counts_figure
 from crossgraft.edit.page import edited_blocks, edited_with
 from crossgraft.metrics.page import interval_of, metrics_by_class, metrics_by_name, metrics_figure, metrics_table, name_of
 from crossgraft.metrics.plots import CURVES_TOGETHER, MOST_CURVES, roc_figure

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crossgraft.data.dataset import Dataset
-from crossgraft.data.examples import smallest_thumbnail
+from crossgraft.data.describe import smallest_thumbnail
 from crossgraft.records.base import ImageAnswer, Thumbnail
 from crossgraft.tasks import Probabilities, Task
 from crossgraft.tune.measuring.evaluation import FoldPredictions

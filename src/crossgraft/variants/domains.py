@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crossgraft.data import Dataset
-from crossgraft.data.domains import Domains
 from crossgraft.errors import NotApplicable
 from crossgraft.metrics._intervals import CONFIDENCE
 from crossgraft.statistics import mean_interval
@@ -35,18 +33,13 @@ def tested_images(rows: TuningRows, metric: str) -> MeasuredImages:
     images = MeasuredImages(rows.dataset.take(tested), metric)
     if rows.left_out is None or rows.domains is None or not rows.left_out.is_each:
         return images
-    return MeasuredImages(images.data, metric, _defined(images.data, rows.domains, tested, metric))
-
-
-def _defined(data: Dataset, domains: Domains, tested: np.ndarray, metric: str) -> dict[str, np.ndarray]:
-    """Domain → its images, of those in which the metric has a meaning; which they are does not depend on answers."""
-    perfect = data.targets.astype(np.float64) if metric == "auc" else data.targets
+    perfect = images.data.targets.astype(np.float64) if metric == "auc" else images.data.targets
     found: dict[str, np.ndarray] = {}
-    for place, name in enumerate(domains.names):
-        alone = MeasuredImages(data, metric, {name: domains.index[tested] == place})
+    for place, name in enumerate(rows.domains.names):
+        alone = MeasuredImages(images.data, metric, {name: rows.domains.index[tested] == place})
         if alone.domains[name].any() and np.isfinite(alone.measure(perfect).value):
             found[name] = alone.domains[name]
-    return found
+    return MeasuredImages(images.data, metric, found)
 
 
 def describe_left_out(rows: TuningRows, first: str) -> ComparedOnDomainsRecord | None:

@@ -79,10 +79,6 @@ def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]
 
     All stand at their similarity to one network: the adapted one where a variant started from it. Where others did not, the
     figure of the network as it came is folded away below.
-
-    Args:
-        record: The comparison.
-        prefix: Prefix of every id in the report.
     """
     if sum(row.metric.value is not None and row.cka.value is not None for row in record.variants) < 2:
         return []

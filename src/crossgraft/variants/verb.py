@@ -260,7 +260,8 @@ def _write(
     """Tables, record and page; nothing of it stays without ``out``."""
     if not is_kept:
         run.finish()
-        return replace(result, found=_without_folders(result.record))
+        trainings = [row.model_copy(update={"folder": None}) for row in result.record.trainings]
+        return replace(result, found=result.record.model_copy(update={"trainings": trainings}))
     record = result.record
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
     thumbnails = None if study.request.options.no_images else lambda: _thumbnails(record, study, done)
@@ -280,8 +281,3 @@ def _thumbnails(record: FineTuningComparisonRecord, study: VariantStudy, done: S
     data = study.rows.dataset
     answers = answers_of_variants(done, [row.variant for row in record.variants], data)
     return [*make_thumbnails(data.take(study.rows.parts[0].train)), *pictures_of_answers(answers, data)]
-
-
-def _without_folders(record: FineTuningComparisonRecord) -> FineTuningComparisonRecord:
-    trainings = [row.model_copy(update={"folder": None}) for row in record.trainings]
-    return record.model_copy(update={"trainings": trainings})

@@ -26,7 +26,7 @@ from crossgraft.report.verdict import (
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.planning.leave_out import ORACLE
 from crossgraft.tune.words import untouched_in_words
-from crossgraft.variants.record import ComparedVariantRecord, DifferenceRecord, FineTuningComparisonRecord, ValueRecord
+from crossgraft.variants.record import ComparedVariantRecord, FineTuningComparisonRecord, ValueRecord
 from crossgraft.words.formatting import NumberFormat, counted, joined
 
 NUMBERS = NumberFormat(decimals=3)
@@ -113,15 +113,6 @@ def value_in_words(value: ValueRecord, *, guess: float | None = None) -> str:
         return f"{NUMBERS(value.value)} (no interval{chance})"
     ends = f"95\N{NO-BREAK SPACE}% interval over {value.interval_of} {NUMBERS(value.low)} to {NUMBERS(value.high)}"
     return f"{NUMBERS(value.value)} ({ends}{chance})"
-
-
-def difference_in_words(difference: DifferenceRecord | None) -> str:
-    """The difference with a sign and its interval, or a dash."""
-    if difference is None or difference.value is None:
-        return NUMBERS(None)
-    sign = "+" if difference.value > 0 else ""
-    ends = "" if difference.low is None else f" {NUMBERS.interval(difference.low, difference.high)}"
-    return f"{sign}{NUMBERS(difference.value)}{ends}"
 
 
 def curve_in_words(row: ComparedVariantRecord) -> str:

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from crossgraft.edit._image_edit import Confounder, Painted
 from crossgraft.edit.confounders import Gamma, IntensityShift, Jpeg, LowPass, NlmDenoising, PoissonImage, Tag
-from crossgraft.edit.confounders._confounder import Confounder, Painted
 from crossgraft.edit.contact_sheet import Example, contact_sheet, shrink_change, shrink_picture, smaller
 from crossgraft.edit.edits import Editing
 from crossgraft.errors import MissingExtraError

@@ -24,7 +24,7 @@ from crossgraft.edit._image_edit import ImageEdit, Painted, measured_in
 from crossgraft.edit.confounders import IntensityShift, LowPass, Tag
 from crossgraft.edit.confounders.poisson_image import PoissonImage
 from crossgraft.edit.edits import choose_edits
-from crossgraft.edit.high_pass import HighPass, high_pass
+from crossgraft.edit.source_editing import HighPass, high_pass
 from crossgraft.errors import DataError, UsageError
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.models.classifier import make_classifier

@@ -8,11 +8,11 @@ import pytest
 import crossgraft.audit.sweep as trainings
 from crossgraft.audit.confounded import confound, divide_rows, without_artefact
 from crossgraft.audit.detectability import realised_share
-from crossgraft.audit.full_sweep import FullSweep
 from crossgraft.audit.group_metrics import best_threshold
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.record import AuditTrainingRecord
 from crossgraft.audit.sweep import FOLDER, AuditTurn, Sweep, audit_turns, fold_scores
+from crossgraft.audit.sweep_modes import FullSweep
 from crossgraft.choice import spell
 from crossgraft.data import dataset_from_arrays
 from crossgraft.edit.confounders import Gamma, Tag

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crossgraft.audit.attributes import binary_attribute
-from crossgraft.audit.needed import cell_size, more_images, needed_of_artefact, needed_of_attribute, times_as_many
+from crossgraft.audit.outcomes import cell_size, more_images, needed_of_artefact, needed_of_attribute, times_as_many
 from crossgraft.metrics import MetricValue, auc_combination
 
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from crossgraft.audit.frequency_work import frequency_frame
+from crossgraft.audit.frequency_work import TunedPriority, frequency_frame, priority_by_share
 from crossgraft.audit.page_frequency import frequency_section
-from crossgraft.audit.priority_by_share import TunedPriority, priority_by_share
 from crossgraft.audit.record import AuditRecord, AuditTrainingRecord
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.models import ModelSpec

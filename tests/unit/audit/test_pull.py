@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crossgraft.audit.needed import UNCHANGED
+from crossgraft.audit.outcomes import UNCHANGED
 from crossgraft.audit.pull import Pull, beside_shams, beside_start, excess, pull_of, shifts
 from crossgraft.audit.trained import verdict
 from crossgraft.errors import DataError

@@ -18,10 +18,10 @@ from crossgraft.audit.group_metrics import best_threshold, group_metrics
 from crossgraft.audit.mitigation import EmpiricalRisk, GroupWeights, Mitigation
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import conclude, input_rms
-from crossgraft.audit.quick_sweep import sweep_mitigated
 from crossgraft.audit.reliance import pair_auc
 from crossgraft.audit.result import IidDraw, reliance_of
 from crossgraft.audit.sweep import Sweep
+from crossgraft.audit.sweep_modes import sweep_mitigated
 from crossgraft.data import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.edit.confounders import Gamma, Tag

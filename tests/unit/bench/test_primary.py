@@ -10,7 +10,7 @@ from crossgraft import run_study
 from crossgraft.audit.record import AuditRecord
 from crossgraft.audit.verb import Audit
 from crossgraft.bench.done import read_done
-from crossgraft.bench.numbers import is_named_by, numbers_of, with_primary
+from crossgraft.bench.job import is_named_by, numbers_of, with_primary
 from crossgraft.bench.study import read_study
 from crossgraft.bench.summary import summarise
 from crossgraft.compare.record import ModelComparisonRecord

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from crossgraft import run_study
-from crossgraft.bench.so_far import SoFar
+from crossgraft.bench.done import SoFar
 from crossgraft.bench.study import read_study
 from crossgraft.progress import Reporter
 from crossgraft.progress.bar import BarStage

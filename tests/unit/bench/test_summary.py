@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from crossgraft.bench.done import DoneJob
-from crossgraft.bench.numbers import numbers_of
+from crossgraft.bench.job import numbers_of
 from crossgraft.bench.page import _answer
 from crossgraft.bench.study import read_study
 from crossgraft.bench.summary import summarise

@@ -14,9 +14,8 @@ from PIL import Image
 from crossgraft import run_study, write_report
 from crossgraft.bench import files
 from crossgraft.bench.files import FilePrints
-from crossgraft.bench.job import do_jobs
+from crossgraft.bench.job import begin_peak, do_jobs, peak_bytes
 from crossgraft.bench.lease import Limits
-from crossgraft.bench.peak_memory import begin_peak, peak_bytes
 from crossgraft.bench.study import read_study
 from crossgraft.data import listing, open_dataset
 from crossgraft.models import ModelSpec, load, load_backbone
@@ -201,7 +200,7 @@ def test_rows_have_the_peak_of_a_process_that_is_there_for_jobs_alone(tmp_path, 
     study = {"command": "toil", "grid": {"data": ["a", "b"]}}
     parsed = read_study(study)
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr("crossgraft.bench.peak_memory._STATUS", tmp_path / "status")
+        elsewhere.setattr("crossgraft.bench.job._STATUS", tmp_path / "status")
         (tmp_path / "status").write_text("Name:\tpython\nVmHWM:\t  250000 kB\n")
         do_jobs(tmp_path, parsed.jobs[:1], place=str(Path.cwd()), driver=None, seconds=60, limits=Limits())
     result = run_study(study, out=tmp_path, executor=Here())  # the other one in this process, which has more to do

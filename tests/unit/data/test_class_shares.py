@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from crossgraft import edit_data, open_dataset
-from crossgraft.data.class_shares import read_shares, take_class_shares, take_pairs
 from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.data.sampling import read_shares, take_class_shares, take_pairs
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 
 NAMES = ("benign", "malignant", "normal")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossgraft.data.default_split import TEST_SHARE, complete_split
+from crossgraft.data.selection import TEST_SHARE, complete_split
 from crossgraft.data.splits import PARTS
 from crossgraft.errors import DataError
 from crossgraft.options.data import VAL_SHARE

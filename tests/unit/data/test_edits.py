@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crossgraft.data.dataset import dataset_from_arrays
-from crossgraft.data.edits import edited_images
+from crossgraft.data.inspection import edited_images
 from crossgraft.errors import DataError, UsageError
 from crossgraft.features import extract_features
 from crossgraft.models import ModelSpec, load_backbone

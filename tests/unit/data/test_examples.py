@@ -7,7 +7,7 @@ import pytest
 
 from crossgraft.data import open_dataset
 from crossgraft.data.dataset import dataset_from_arrays
-from crossgraft.data.examples import example_rows, open_examples
+from crossgraft.data.describe import example_rows, open_examples
 from crossgraft.edit.options import SheetOptions
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
 from crossgraft.progress import Reporter

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossgraft.data._look_alikes import look_alikes
+from crossgraft.data.class_names import look_alikes
 
 
 @pytest.mark.parametrize(

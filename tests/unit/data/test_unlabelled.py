@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from crossgraft.data import dataset_from_arrays, open_dataset
-from crossgraft.data.unlabelled import images_of_arrays
+from crossgraft.data.given_images import images_of_arrays
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
 from support.unlabelled import open_images
 

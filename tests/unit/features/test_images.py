@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from crossgraft.data.resizing import resize_images
 from crossgraft.data.transforms import normalise_images, prepare_batch, prepare_resized
 from crossgraft.features import extract_features
-from crossgraft.features import images as images_module
-from crossgraft.features.images import ResizedOnce, resized
+from crossgraft.features import passes as images_module
+from crossgraft.features.passes import ResizedOnce, resized
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 

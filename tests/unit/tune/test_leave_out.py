@@ -11,7 +11,7 @@ import pytest
 
 from crossgraft import fine_tune, predict
 from crossgraft.audit.verb import _is_trained as is_trained
-from crossgraft.bench.numbers import is_named_by, numbers_of, with_primary
+from crossgraft.bench.job import is_named_by, numbers_of, with_primary
 from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.rank.results_store import read_known_results
 from crossgraft.report.source import Source

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossgraft.data._look_alikes import look_alikes
-from crossgraft.data.checks._finding import finding, listed
 from crossgraft.data.checks.record import FindingRecord
-from crossgraft.data.checks.survey import Survey
+from crossgraft.data.checks.survey import Survey, finding, listed
+from crossgraft.data.class_names import look_alikes
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.records.base import Severity
@@ -117,8 +116,6 @@ def looks_ordered(class_names: Sequence[str]) -> bool:
 
 FEW_IMAGES = 10
 _NAME, _TITLE = "class_counts", "Class sizes"
-_LEARNED = "What is not in train cannot be learned: draw another split, or leave it out."
-_MEASURED = "Nothing can be said of it there: collect more images, draw another split, join classes, or leave it out."
 
 
 def check_class_counts(survey: Survey) -> list[FindingRecord]:

@@ -7,10 +7,9 @@ from pathlib import PurePath
 
 import numpy as np
 
-from crossgraft.data.checks._finding import finding, listed
 from crossgraft.data.checks.class_counts import ADVICE, find_alike_groups
 from crossgraft.data.checks.record import ColumnRecord, FindingRecord
-from crossgraft.data.checks.survey import Survey
+from crossgraft.data.checks.survey import Survey, finding, listed
 from crossgraft.seeding import generator
 from crossgraft.types import ClassIndices, Groups
 from crossgraft.words.formatting import count, counted, percent

@@ -9,9 +9,8 @@ import numpy as np
 import scipy
 from jaxtyping import Float, Float32, Int, UInt8
 
-from crossgraft.data.checks._finding import finding, pictures, tallied
 from crossgraft.data.checks.record import FindingRecord
-from crossgraft.data.checks.survey import Survey
+from crossgraft.data.checks.survey import Survey, finding, pictures, tallied
 from crossgraft.data.inspection import THUMBNAIL_SIDE
 from crossgraft.words.formatting import count, counted
 
@@ -89,11 +88,10 @@ def check_pictures_of_two_groups(survey: Survey) -> list[FindingRecord]:
 
 # Pairs of bit strings that differ in few places, without comparing all with all.
 #
-# The bits are cut into bands. Two strings that differ in fewer places than there are bands agree in one whole band, so it
-# is enough to compare those that share a band: that pair is found for certain, pairs that differ in more places often.
+# The bits are cut into bands of 16: balanced bits put n strings into 65 536 buckets. Two strings that differ in fewer places than
+# there are bands agree in one whole band, so it is enough to compare those that share a band: that pair is found for certain,
+# pairs that differ in more places often.
 
-BAND_BYTES = 2
-"""16 bits a band: balanced bits put n strings into 65 536 buckets."""
 BUCKET_CAP = 64
 """Each string is compared with this many neighbours of its bucket at most; larger buckets are counted."""
 

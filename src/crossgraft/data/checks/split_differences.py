@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.record import FindingRecord, SplitDifferenceRecord
-from crossgraft.data.checks.survey import Survey
+from crossgraft.data.checks.survey import Survey, finding
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension
 from crossgraft.data.splits import Split

@@ -1,10 +1,10 @@
-"""Everything that the checks look at: all rows of all splits, each image decoded once."""
+"""Everything that the checks look at: all rows of all splits, each image decoded once; and how they write what they find."""
 
 from __future__ import annotations
 
 import os
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, zip_longest
@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from crossgraft.data._groups import Confidential
-from crossgraft.data.checks._finding import tallied
 from crossgraft.data.checks.record import DataCheckRecord, FindingRecord
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
-from crossgraft.data.examples import thumbnail_png
+from crossgraft.data.describe import thumbnail_png
 from crossgraft.data.inspection import inspect_images
 from crossgraft.data.listing import list_rows, look_at_rows, make_request
 from crossgraft.data.rows import ImageRows
@@ -27,14 +26,65 @@ from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import Split
 from crossgraft.options.data import SourceOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.base import Thumbnail
+from crossgraft.records.base import Severity, Thumbnail
 from crossgraft.result import Result
 from crossgraft.tasks import task_of
 from crossgraft.types import Targets
+from crossgraft.words.formatting import counted
 from crossgraft.words.visible import csv_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+MOST_LISTED = 1000
+"""Groups of images that a finding lists; it counts all."""
+_MOST_NAMED = 5
+
+
+def finding(
+    check: str,
+    title: str,
+    severity: Severity,
+    text: str,
+    *,
+    advice: str = "",
+    images: Sequence[np.ndarray] | Sequence[list[int]] | np.ndarray = (),
+    reasons: Sequence[str] = (),
+) -> FindingRecord:
+    """A finding about ``images``: groups of row numbers from 0, which people see from 1; ``reasons`` one per group, or none."""
+    listed = [[int(row) + 1 for row in group] for group in images[:MOST_LISTED]]
+    return FindingRecord(
+        check=check,
+        title=title,
+        severity=severity,
+        text=text,
+        advice=advice,
+        num_groups=len(images),
+        images=listed,
+        reasons=list(reasons[:MOST_LISTED]),
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in running text; of many, the first five and how many more."""
+    shown = ", ".join(names[:_MOST_NAMED])
+    return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"
+
+
+def tallied(kinds: Iterable[str]) -> str:
+    """How often each kind occurs, the most frequent first.
+
+    >>> tallied(["train and val", "train and test", "train and val"])
+    '2 in train and val, 1 in train and test'
+    """
+    counts = Counter(kinds)
+    return ", ".join(f"{count} in {kind}" for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def pictures(number: int) -> str:
+    """A count of pictures and its noun."""
+    return counted(number, "picture")
 
 
 EXIT_UNSOUND = 3

@@ -12,7 +12,6 @@ import numpy as np
 
 from crossgraft.data._room import room_for
 from crossgraft.data.decoding import composite_on_black
-from crossgraft.data.medical._problem import UnreadableFileError, named_problems
 from crossgraft.data.medical.dicom_file import (
     PixelLayout,
     frame_display,
@@ -25,6 +24,7 @@ from crossgraft.data.medical.dicom_file import (
     word_type,
 )
 from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, WindowPolicy, display_table, look_up, show_wide
+from crossgraft.data.medical.formats import UnreadableFileError, named_problems
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset, FileDataset
@@ -88,10 +88,6 @@ def missing_from_rle(frame: bytes, num_pixels: int) -> str | None:
     A segment holds one byte of each pixel, packed. The last one reaches to the end of the frame, so the last segment of a
     cut frame begins behind its end, or unpacks into fewer bytes than there are pixels. The byte that pads a frame to an even
     length belongs to no run and may be missing.
-
-    Args:
-        frame: Frame as stored in the file.
-        num_pixels: Rows × columns.
     """
     if len(frame) < _HEADER.size:
         return f"{len(frame)} of the {_HEADER.size} bytes of its header are there"

@@ -15,9 +15,8 @@ import numpy as np
 
 from crossgraft.compute import require_memory
 from crossgraft.data._room import room_for
-from crossgraft.data.medical._problem import UnreadableFileError
 from crossgraft.data.medical.display import Display, LookupTable, Window, WindowPolicy
-from crossgraft.data.medical.formats import DICOM_MARK, DICOM_MARK_AT, GZIP_MARK
+from crossgraft.data.medical.formats import DICOM_MARK, DICOM_MARK_AT, GZIP_MARK, UnreadableFileError
 
 if TYPE_CHECKING:
     from pydicom.dataelem import RawDataElement

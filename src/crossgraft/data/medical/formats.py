@@ -1,13 +1,20 @@
-"""Which files are DICOM or NIfTI: by extension, and DICOM without one by its mark."""
+"""Which files are DICOM or NIfTI, by extension or mark, and what is wrong with one, in words that name no patient."""
 
 from __future__ import annotations
 
+import gzip
+import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Literal
 
+from crossgraft.data._pillow_files import quiet_libraries
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
+from crossgraft.errors import CrossgraftError, OutOfMemoryError, UnreadableImageError
 from crossgraft.optional import require
+from crossgraft.paths import why_impossible
 
 MedicalFormat = Literal["DICOM", "NIfTI"]
 
@@ -78,3 +85,46 @@ def require_reader(medical_format: MedicalFormat) -> ModuleType:
     """
     module = {"DICOM": "pydicom", "NIfTI": "nibabel"}[medical_format]
     return require(module, extra="medical", needed_for=f"Reading {medical_format} files")
+
+
+class UnreadableFileError(ValueError):
+    """Why a file cannot be read, as the end of the sentence "Cannot read the image …: "."""
+
+
+@contextmanager
+def named_problems(where: str) -> Generator[None]:
+    """Turn whatever goes wrong in a block into an UnreadableImageError that names the file.
+
+    Remarks are not shown: what matters of those of pydicom and nibabel is said in a notice or an error of our own.
+    """
+    try:
+        with quiet_libraries():
+            yield
+    except OutOfMemoryError as error:
+        raise UnreadableImageError(where, str(error).removesuffix(".")) from error
+    except CrossgraftError:
+        raise
+    except Exception as error:
+        raise UnreadableImageError(where, _reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnreadableFileError):
+        return str(error)
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, PermissionError):
+        return "permission is denied"
+    if isinstance(error, OSError) and (reason := why_impossible(error)) is not None:
+        return reason
+    if isinstance(error, IsADirectoryError):
+        return "it is a folder"
+    if isinstance(error, MemoryError):
+        return "not enough memory to decode it"
+    if isinstance(error, EOFError):
+        return "the file is truncated"
+    if isinstance(error, zlib.error | gzip.BadGzipFile):
+        return f"its compression is damaged ({error})"
+    # On a damaged header pydicom and nibabel raise nearly anything. What they say may quote the header and with it the
+    # patient, so only the kind of error is passed on.
+    return f"the file is damaged ({type(error).__name__})"

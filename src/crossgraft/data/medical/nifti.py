@@ -20,9 +20,8 @@ import numpy as np
 
 from crossgraft.data._room import room_for
 from crossgraft.data.decoding import composite_on_black
-from crossgraft.data.medical._problem import UnreadableFileError, named_problems
 from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, WindowPolicy, display_table, look_up, show_wide
-from crossgraft.data.medical.formats import GZIP_MARK
+from crossgraft.data.medical.formats import GZIP_MARK, UnreadableFileError, named_problems
 
 _HEADER_BYTES = {348: 1, 540: 2}
 """What a header says first, its own length → the version of NIfTI."""

@@ -191,7 +191,8 @@ def hub_splits(location: str, *, allow_download: bool) -> ArrowSplits:
         raise MissingError(f"The dataset {name} was fetched, but is not in {cache}. Save it with save_to_disk instead.")
     files: dict[str | None, list[Path]] = {}
     for word in read_description(folder / _INFO, CachedInfo).splits or {}:
-        _add_split(files, word, _shards(folder, word), name)
+        shard_name = re.compile(rf".+-{re.escape(word)}(-\d{{5}}-of-\d{{5}})?\.arrow")
+        _add_split(files, word, sorted(file for file in folder.glob("*.arrow") if shard_name.fullmatch(file.name)), name)
     return ArrowSplits(name if config is None else f"{name}:{config}", files, _cache_folders(datasets))
 
 
@@ -282,11 +283,6 @@ def _cached_folder(cache: Path, name: str, config: str | None) -> Path | None:
         raise UsageError(f"Several configurations of the dataset {name} are on this machine. Write one of {examples}.")
     folders = by_config.get(config, []) if config is not None else [folder for group in by_config.values() for folder in group]
     return max(folders, key=lambda folder: folder.stat().st_mtime, default=None)
-
-
-def _shards(folder: Path, split: str) -> list[Path]:
-    shard_name = re.compile(rf".+-{re.escape(split)}(-\d{{5}}-of-\d{{5}})?\.arrow")
-    return sorted(file for file in folder.glob("*.arrow") if shard_name.fullmatch(file.name))
 
 
 def _refuse_without_permission(name: str, cache: Path, *, allow_download: bool) -> None:

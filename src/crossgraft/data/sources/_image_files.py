@@ -14,16 +14,17 @@ from crossgraft.data.file_counts import FileCounts, PassedOver, describe_files
 from crossgraft.data.medical.display import parse_window
 from crossgraft.data.medical.files import (
     DicomPlace,
+    FileGroups,
     MedicalFile,
     MedicalReader,
     SlicePolicy,
     describe_reading,
+    group_files,
     list_medical_file,
     parse_slices,
     warn_of_reading,
 )
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, medical_format
-from crossgraft.data.medical.patients import FileGroups, group_files
 from crossgraft.data.sources._inventory import kind_of_file
 from crossgraft.data.sources._source import NO_LABEL, SourceRequest, SourceRows
 from crossgraft.errors import DataError, UsageError, nearest_names
@@ -175,7 +176,9 @@ def rows_of_files(
     listed = [_listed(path, name, slices) for path, name in zip(files, names, strict=True)]
     medical = [file for file in listed if file is not None]
     if not medical:
-        _refuse_medical_options(request)
+        for option in ("window", "slices"):
+            if getattr(request, option) is not None:
+                raise UsageError(f"--{option} has no meaning here: none of the files is DICOM or NIfTI.")
     grouped = group_files(listed)
     listed = [None if file is None else file.without_patient() for file in listed]
     images = [(row, index) for row, file in enumerate(listed) for index in range(1 if file is None else len(file.slices))]
@@ -236,9 +239,3 @@ def _listed(path: Path, name: str, slices: SlicePolicy) -> MedicalFile | None:
     """The file as its header describes it, or None for a file that holds one ordinary image."""
     file_format = medical_format(path)
     return None if file_format is None else list_medical_file(path, name, file_format, slices)
-
-
-def _refuse_medical_options(request: SourceRequest) -> None:
-    for option in ("window", "slices"):
-        if getattr(request, option) is not None:
-            raise UsageError(f"--{option} has no meaning here: none of the files is DICOM or NIfTI.")

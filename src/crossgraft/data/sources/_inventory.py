@@ -74,10 +74,6 @@ def find_derived(images: Sequence[Path], root: Path) -> set[Path]:
       folder above (below those of classes), where the pictures of that kind that are looked at hold at most two grey values,
       one of them exactly two, and the images that they belong to hold more.
 
-    Args:
-        images: All image files of the data.
-        root: Folder of the folders of classes.
-
     Cost: by names alone, but for what is looked at: five pairs of each kind are decoded, 50 where all pictures are blank.
     """
     pictures = [_Picture(path, path.relative_to(root).parts[:-1], file_stem(path.name)) for path in images]

@@ -94,11 +94,6 @@ class SourceLabels(NamedTuple):
 def labels_from_text(values: Sequence[str], *, where: str, row_name: Callable[[int], str]) -> np.ndarray:
     """Labels of a text table: whole numbers if all of them are and a float holds them, words otherwise.
 
-    Args:
-        values: One cell a row.
-        where: The column, for messages.
-        row_name: Function that names row i in messages.
-
     Raises:
         DataError: A label is missing, or the labels are numbers that are not whole.
     """
@@ -166,14 +161,7 @@ def left_out_notices(num_kept: int, num_rows: int) -> tuple[str, ...]:
 
 
 def missing_labels(word: str, rows: Sequence[int], *, where: str, row_name: Callable[[int], str]) -> DataError:
-    """The error for rows without a label.
-
-    Args:
-        word: What the first of them says.
-        rows: Their numbers.
-        where: The column, for the message.
-        row_name: Function that names row i.
-    """
+    """The error for rows without a label."""
     others = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
     denial = f"; {word} says that it is not known" if word else ""
     return DataError(

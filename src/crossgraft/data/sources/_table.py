@@ -196,11 +196,6 @@ def _called(table: Header, names: Sequence[str]) -> list[str]:
 def find_group_column(table: Header, wanted: str | None, *, taken: Collection[str | None]) -> str | None:
     """The column of patients; None where there is none, or where the user says so.
 
-    Args:
-        table: Columns that are searched.
-        wanted: Name that the user gave, if any.
-        taken: Columns that hold something else.
-
     Raises:
         DataError: As ``find_column``; the message names the way out.
     """

@@ -346,7 +346,10 @@ def find_image_files(cells: Sequence[str], root: Path, *, allow_outside: bool, r
             missing.append(row)
     refuse_outside(cells, outside, root=str(root), of_what="a table", row_name=row_name)
     if missing:
-        _raise_missing(cells, missing, root, row_name)
+        raise DataError(
+            f"{len(missing)} of {len(cells)} image files do not exist in {root}: {listed_rows(cells, missing, row_name)}. "
+            f"{_advice(cells[missing[0]], root)}"
+        )
     _refuse_duplicates(cells, files, row_name)
     return FoundFiles(files, _notices_of_places(below, root, len(cells)))
 
@@ -365,13 +368,6 @@ def _notices_of_places(below: Sequence[Path], root: Path, num_rows: int) -> tupl
     homes = list(dict.fromkeys(path.parent.relative_to(root).as_posix() for path in below))
     shown = ", ".join(homes[:_MOST_PLACES]) + (f" and {len(homes) - _MOST_PLACES} more" if len(homes) > _MOST_PLACES else "")
     return (f"Found by name in folders below ({shown}): {len(below)} of {counted(num_rows, 'image')}, not where the table says.",)
-
-
-def _raise_missing(cells: Sequence[str], missing: list[int], root: Path, row_name: Callable[[int], str]) -> None:
-    raise DataError(
-        f"{len(missing)} of {len(cells)} image files do not exist in {root}: {listed_rows(cells, missing, row_name)}. "
-        f"{_advice(cells[missing[0]], root)}"
-    )
 
 
 def _advice(cell: str, root: Path) -> str:

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.data._groups import PATH_GROUPS, groups_from_paths
-from crossgraft.data._look_alikes import look_alikes
-from crossgraft.data.class_names import natural_key, whole_letters
+from crossgraft.data.class_names import look_alikes, natural_key, whole_letters
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.file_counts import BESIDE, OTHER_PART, FileCounts, PassedOver, describe_files
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, is_image_file

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from crossgraft.edit.confounders._confounder import Confounder as Confounder
-from crossgraft.edit.confounders._confounder import EditInfo as EditInfo
-from crossgraft.edit.confounders._confounder import Painted as Painted
-from crossgraft.edit.confounders._confounder import measured_in as measured_in
+from crossgraft.edit._image_edit import Confounder as Confounder
+from crossgraft.edit._image_edit import EditInfo as EditInfo
+from crossgraft.edit._image_edit import Painted as Painted
+from crossgraft.edit._image_edit import measured_in as measured_in
 
 # One line exports a confounder and registers it; lists have the order of these lines.
 # isort: off

@@ -16,7 +16,7 @@ from jaxtyping import Float64
 from PIL import Image, ImageDraw, ImageFont
 from scipy.interpolate import CubicSpline
 
-from crossgraft.edit.confounders._confounder import Confounder, Painted, Pixels
+from crossgraft.edit._image_edit import Confounder, Painted, Pixels
 from crossgraft.errors import DataError, UsageError
 
 Coverage = Float64[np.ndarray, "height width"]

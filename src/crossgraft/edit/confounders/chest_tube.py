@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.ndimage import gaussian_filter
 
-from crossgraft.edit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, ShamKind, measured_in
+from crossgraft.edit._image_edit import Confounder, Leaf, Painted, Pixels, Scope, ShamKind, measured_in
 from crossgraft.edit.confounders._drawing import Line, curve, distance_to
 
 WALL = 0.25

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float64
 
-from crossgraft.edit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, ShamKind, measured_in
+from crossgraft.edit._image_edit import Confounder, Leaf, Painted, Pixels, Scope, ShamKind, measured_in
 from crossgraft.edit.confounders._drawing import Coverage, mixed
 
 LEAST_SHARE = 0.5

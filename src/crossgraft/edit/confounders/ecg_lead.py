@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crossgraft.edit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, ShamKind, measured_in
+from crossgraft.edit._image_edit import Confounder, Leaf, Painted, Pixels, Scope, ShamKind, measured_in
 from crossgraft.edit.confounders._drawing import Line, curve, mixed, stroke_coverage
 
 MARGIN = 0.15

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crossgraft.edit.confounders._confounder import Confounder, Domain, Leaf, Painted, Pixels, measured_in
+from crossgraft.edit._image_edit import Confounder, Domain, Leaf, Painted, Pixels, measured_in
 from crossgraft.edit.spectrum import spectrum_of, whole_frequencies
 
 _ROUNDING = 1e-12

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
-from crossgraft.edit.confounders._confounder import Confounder, Domain, Leaf, Painted, Pixels, measured_in
+from crossgraft.edit._image_edit import Confounder, Domain, Leaf, Painted, Pixels, measured_in
 
 
 def jpeg_bytes(picture: UInt8[np.ndarray, "height width *rgb"], quality: int) -> bytes:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Float64
 
-from crossgraft.edit.confounders._confounder import Confounder, Leaf, Painted, Pixels, measured_in
+from crossgraft.edit._image_edit import Confounder, Leaf, Painted, Pixels, measured_in
 from crossgraft.edit.spectrum import Unit, check_cutoff, check_sides, spectrum_of, within
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from crossgraft.edit.confounders._confounder import Confounder, Domain, Leaf, Painted, Pixels, measured_in
+from crossgraft.edit._image_edit import Confounder, Domain, Leaf, Painted, Pixels, measured_in
 from crossgraft.edit.spectrum import whole_frequencies
 
 STILL = -1

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float64
 
-from crossgraft.edit.confounders._confounder import Confounder, Leaf, Painted, Pixels, measured_in
+from crossgraft.edit._image_edit import Confounder, Leaf, Painted, Pixels, measured_in
 from crossgraft.errors import CrossgraftWarning
 
 _DB2_DETAIL = np.array([-1 - 3**0.5, 3 + 3**0.5, 3**0.5 - 3, 1 - 3**0.5]) / 32**0.5

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Float64
 
-from crossgraft.edit.confounders._confounder import Confounder, Leaf, Painted, Pixels, ShamKind, measured_in
+from crossgraft.edit._image_edit import Confounder, Leaf, Painted, Pixels, ShamKind, measured_in
 from crossgraft.edit.confounders._projection import counted_integrals, refuse_scale
 
 MU_WATER, MU_AIR = 0.1837, 0.1662

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from crossgraft.edit.confounders._confounder import Confounder, Domain, Leaf, Painted, Pixels, ShamKind, measured_in
+from crossgraft.edit._image_edit import Confounder, Domain, Leaf, Painted, Pixels, ShamKind, measured_in
 from crossgraft.edit.confounders._projection import (
     SYMMETRIES,
     counted_integrals,

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crossgraft.edit.confounders._confounder import Confounder, Leaf, Painted, Pixels, measured_in
+from crossgraft.edit._image_edit import Confounder, Leaf, Painted, Pixels, measured_in
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from crossgraft.edit.confounders._confounder import Leaf, Scope, ShamKind, measured_in
+from crossgraft.edit._image_edit import Leaf, Scope, ShamKind, measured_in
 from crossgraft.edit.confounders._drawing import Lettering
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Bool, Shaped
 
 from crossgraft.data import Dataset, Split
-from crossgraft.data.default_split import TEST_SHARE, draw_part
 from crossgraft.data.domains import Domains
+from crossgraft.data.selection import TEST_SHARE, draw_part
 from crossgraft.data.splits import PARTS, Part, split_of
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.options.data import VAL_SHARE

@@ -13,10 +13,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from crossgraft.data import Dataset, Split, k_folds, take_per_class
-from crossgraft.data.default_split import draw_part
 from crossgraft.data.domains import Domains, read_domains
 from crossgraft.data.opening import open_divided
-from crossgraft.data.selection import RowSelection, pair_groups
+from crossgraft.data.selection import RowSelection, draw_part, pair_groups
 from crossgraft.data.splits import PARTS
 from crossgraft.errors import DataError, UsageError
 from crossgraft.losses import Loss

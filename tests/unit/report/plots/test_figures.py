@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossgraft.data.plots import class_balance_figure, split_counts_figure
+from crossgraft.data.page import class_balance_figure, split_counts_figure
 from crossgraft.demo.plot_split_comparison import split_figure
 from crossgraft.report.plots.plain import whole_ticks
 from crossgraft.report.plots.scatter import Interval, Point, is_drawable, scatter_figure
