@@ -261,8 +261,8 @@ def _label(thumbnail: Thumbnail) -> str:
 
 
 def _mark(thumbnail: Thumbnail) -> str:
-    """What was said wrongly of it."""
-    return " / ".join(dict.fromkeys(answer.decision for answer in thumbnail.answers if answer.is_right is False))
+    """What was said of it, unless it is known to be right."""
+    return " / ".join(dict.fromkeys(answer.decision for answer in thumbnail.answers if answer.is_right is not True))
 
 
 def _crossed(

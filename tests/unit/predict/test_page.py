@@ -87,7 +87,7 @@ def test_images_without_true_classes_are_shown_the_least_sure_first(source_of):
     (explorer,) = pictures_section(source_of(bare, thumbnails=[answered(row) for row in bare.rows])).blocks
     assert explorer.crossed is None and explorer.first_order == "least sure first"
     sure = [picture.certainties[0] for picture in explorer.pictures]
-    assert sure == sorted(sure)
+    assert sure == sorted(sure) and all(picture.mark for picture in explorer.pictures)
     assert "Part" not in [column.title for column in explorer.table.columns]
     assert pictures_section(source_of(bare)) is None
 
