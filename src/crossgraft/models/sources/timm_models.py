@@ -63,7 +63,7 @@ class TimmLibrary(ModelLibrary):
             in_torchvision = architecture in list_torchvision_models(module=torchvision.models)
             stem, dot, suffix = source.rpartition(".")
             is_file = bool(stem and nearest_names(dot + suffix, [".safetensors"]))
-            if (folder := Path(source).parent) != Path() and folder.is_dir():
+            if (folder := Path(source).parent) != Path() and folder.is_dir() and not Path(source).exists():
                 raise UsageError(f"There is no {source}. {_inside(folder)}")
             raise UnknownNameError(
                 "model",
