@@ -35,6 +35,8 @@ def lazy_face(package: str, *, otherwise: Callable[[str], Any] | None = None) ->
     def find(name: str) -> Any:
         if name in homes:
             home, original = homes[name]
+            # What a dependency says, when it is imported, of bars that are not used here, in a notebook without widgets.
+            warnings.filterwarnings("ignore", message="IProgress not found")
             value = getattr(importlib.import_module(home), original)
             module.__dict__[name] = value
             return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.audit.record import AuditEntry, AuditOutcome, AuditRecord, ReadableRow
+from crossgraft.audit.record import AuditEntry, AuditMetric, AuditOutcome, AuditRecord, ReadableRow
 from crossgraft.words.formatting import NumberFormat, joined
 
 NUMBERS = NumberFormat(decimals=3)
@@ -22,15 +22,17 @@ OUTCOMES: dict[AuditOutcome, str] = {
 """Each outcome in a table."""
 
 
+_CANNOT = "{{}} cannot be assessed ({}) with {{}}"
 _SAID: dict[AuditOutcome, tuple[str, str]] = {
-    "relies": ("relies on", "rely on"),
-    "sensitive": ("is sensitive to", "are sensitive to"),
-    "passes": ("passes with", "pass with"),
-    "undecided": ("is undecided with", "are undecided with"),
-    "undetectable": ("cannot be assessed (not seen by the network) with", "cannot be assessed (not seen by the network) with"),
-    "untrained": ("cannot be assessed (learned nothing) with", "cannot be assessed (learned nothing) with"),
-    "impossible": ("could not be measured with", "could not be measured with"),
+    "relies": ("{} relies on {}", "{} rely on {}"),
+    "sensitive": ("{} is sensitive to {}", "{} are sensitive to {}"),
+    "passes": ("{} passes with {}", "{} pass with {}"),
+    "undecided": ("whether {} relies on {} is undecided", "whether {} rely on {} is undecided"),
+    "undetectable": (_CANNOT.format("not seen by the network"), _CANNOT.format("not seen by the network")),
+    "untrained": (_CANNOT.format("learned nothing"), _CANNOT.format("learned nothing")),
+    "impossible": ("{} could not be measured with {}", "{} could not be measured with {}"),
 }
+"""One model or several, and what was put into the images."""
 
 
 def answer_in_words(record: AuditRecord) -> str:
@@ -46,12 +48,14 @@ def answer_in_words(record: AuditRecord) -> str:
             by_model.setdefault(entry.model, []).append(entry.confounder)
         for confounders in dict.fromkeys(map(tuple, by_model.values())):
             models = [model for model, named in by_model.items() if tuple(named) == confounders]
-            clauses.append(f"{joined(models)} {_SAID[outcome][len(models) > 1]} {joined(confounders)}")
+            clauses.append(_SAID[outcome][len(models) > 1].format(joined(models), joined(confounders)))
     read = readable_in_words(record.readable)
     if read and not clauses:
         return read + _gates_in_words(record)
-    said = "; ".join(clauses) if clauses else "Nothing was asked"
-    alone = f" {plain[0].reason}" if len(plain) == 1 and not plain[0].is_assessable else ""
+    said = "; ".join(clauses) if clauses else "nothing was asked"
+    if said.startswith(("whether", "nothing")):  # a name of a model begins a sentence as it is written
+        said = said[0].upper() + said[1:]
+    alone = f" {plain[0].reason}" if len(plain) == 1 and (not plain[0].is_assessable or plain[0].outcome == "undecided") else ""
     return f"{said}{_worst_number(plain)}.{alone}" + (f" {read}" if read else "") + _gates_in_words(record)
 
 
@@ -66,12 +70,18 @@ def _worst_number(entries: Sequence[AuditEntry]) -> str:
         return ""
     value, metric, entry = max(values, key=lambda each: each[0])
     title, _ = headline(entry)
-    ends = "no interval"
-    if metric.low is not None and metric.high is not None:
-        ends = f"95\N{NO-BREAK SPACE}% interval {NUMBERS(metric.low)} to {NUMBERS(metric.high)}"
-    if len(entries) == 1:
-        return f": {title} {NUMBERS(value)} ({ends})"
-    return f". The largest {title} is {NUMBERS(value)}, of {entry.model} with {entry.confounder} ({ends})"
+    if len(entries) > 1:
+        return f". The largest {title} is {NUMBERS(value)}, of {entry.model} with {entry.confounder} ({_interval(metric)})"
+    pull, moved = entry.metric("pull"), ""
+    if entry.outcome in ("relies", "sensitive") and pull is not None and pull.value is not None:  # it decided, not the drop
+        moved = f"it moves answers by {NUMBERS(abs(pull.value))} standard deviations, "
+    return f": {moved}{title} {NUMBERS(value)} ({_interval(metric)})"
+
+
+def _interval(metric: AuditMetric) -> str:
+    if metric.low is None or metric.high is None:
+        return "no interval"
+    return f"95\N{NO-BREAK SPACE}% interval {NUMBERS(metric.low)} to {NUMBERS(metric.high)}"
 
 
 def readable_in_words(rows: Sequence[ReadableRow]) -> str:

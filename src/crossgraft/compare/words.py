@@ -215,7 +215,10 @@ def answer_in_words(record: ModelComparisonRecord) -> str:
     pair = record.pairs[0]
     forgotten = None if record.geometry is None else record.geometry.forgetting
     probed = "" if forgotten is None else forgetting_in_words(forgotten)
-    parts = (_features(pair), _layer(pair), _mistakes(pair)) if pair.is_a_change else (_mistakes(pair), _features(pair))
+    labels = [pair.first, pair.second]
+    names = labels if pair.is_a_change else [f"{label} ({record.model(label).name})" for label in labels]
+    mistakes = _mistakes(pair, *names)
+    parts = (_features(pair), _layer(pair), mistakes) if pair.is_a_change else (mistakes, _features(pair))
     return " ".join(each for each in (*parts, probed) if each)
 
 
@@ -239,7 +242,7 @@ def _layer(pair: ModelPair) -> str:
     return f"The layer that changed most is {grid.rows[least]} ({NUMBERS(own[least])})."
 
 
-def _mistakes(pair: ModelPair) -> str:
+def _mistakes(pair: ModelPair, first: str, second: str) -> str:
     mistakes = pair.mistakes
     if mistakes is None:
         return ""
@@ -252,7 +255,7 @@ def _mistakes(pair: ModelPair) -> str:
     elif mistakes.value < mistakes.independent_low:
         than = "less often than"
     return (
-        f"{pair.first} is right on {NUMBERS(mistakes.accuracy)} of {counted(mistakes.num_images, 'image')}, {pair.second} on "
+        f"{first} is right on {NUMBERS(mistakes.accuracy)} of {counted(mistakes.num_images, 'image')}, {second} on "
         f"{NUMBERS(mistakes.other_accuracy)}. Both are right or both wrong on {NUMBERS(mistakes.value)} ({ends}), {than} with "
         f"mistakes that have nothing to do with each other ({NUMBERS(mistakes.independent)})."
     )

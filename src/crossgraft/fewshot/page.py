@@ -236,7 +236,8 @@ def prompts_section(source: Source[FewshotRecord]) -> Section | None:
         file_name="prompts",
         notes=["A class weight is the mean of the unit vectors of all prompts of the class, of unit length again."],
     )
-    return Section(name="prompts", title="Class weights from text", part="evidence", blocks=[facts, *templates, table])
+    said = Paragraph("Each name of a class is put into each of these templates, and the text tower reads them.")
+    return Section(name="prompts", title="Class weights from text", part="evidence", blocks=[facts, said, *templates, table])
 
 
 def _of_seeds(record: FewshotRecord) -> list[str]:

@@ -14,6 +14,7 @@ from crossgraft.predict.checklist_answers import PREDICTION_ANSWERS
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
 from crossgraft.report.checklists_of_runs import checklists_section
+from crossgraft.report.explorer import DIAGONAL_IS_RIGHT, explorer_of
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import certainty_figure
 from crossgraft.report.source import Source
@@ -31,7 +32,7 @@ from crossgraft.report.verdict import (
 )
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.page_training import thresholds_table
-from crossgraft.tune.record import PredictionRecord, PredictionRow
+from crossgraft.tune.record import MOST_PICTURES, PredictionRecord, PredictionRow
 from crossgraft.words.formatting import NumberFormat, count, counted, joined, percent, short_fingerprint
 
 FEWEST_WAYS = 5
@@ -49,6 +50,8 @@ NOT_KNOWN = (
     "Whether the model has learned from some of these images is not known: it was handed over without its run. Give the run "
     "directory to have them found."
 )
+SEEN, NEW = "seen in training", "not seen in training"
+"""Parts of the images, where it is known what the model has learned from."""
 _TEST_ROWS = ("--use-split", "test")
 _LABELLED = "LABELLED_IMAGES"
 
@@ -101,13 +104,18 @@ def _missed_class(source: Source[PredictionRecord]) -> Caveat | None:
         return None
     if not task.partitions:
         return missed_in_words(missed_classes(errors_of_labels(record.metrics)), task)
+    return missed_in_words(missed_classes(errors_of_classes(record.class_names, _counted(record), record.metrics)), task)
+
+
+def _counted(record: PredictionRecord) -> list[list[int]]:
+    """Images of each true class (rows) and answer; those that the model has learned from only where it has from all."""
     places = {name: place for place, name in enumerate(record.class_names)}
     counts = [[0] * len(places) for _ in places]
     every_row = all(row.seen for row in record.rows if row.target is not None)
     for row in record.rows:
         if row.target in places and row.decision in places and (every_row or not row.seen):
             counts[places[row.target]][places[row.decision]] += 1
-    return missed_in_words(missed_classes(errors_of_classes(record.class_names, counts, record.metrics)), task)
+    return counts
 
 
 def _not_measured(source: Source[PredictionRecord]) -> Caveat | None:
@@ -234,8 +242,13 @@ def prediction_verdict_section(source: Source[PredictionRecord]) -> Section:
     """How many images of each class, and how good such answers were on the test images of the model."""
     record = source.record
     blocks = verdict_blocks(_answer(record), caveats_of(source, PREDICTION_CAVEATS), after_prediction(source))
-    blocks += [_counts(record), _certainty(source)]
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def counts_section(source: Source[PredictionRecord]) -> Section:
+    """Images of each predicted class, and how sure the model is of them."""
+    blocks: list[Block] = [_counts(source.record), _certainty(source)]
+    return Section(name="counts", title="How many of each class, and how sure", part="evidence", blocks=blocks)
 
 
 def _answer(record: PredictionRecord) -> str:
@@ -278,10 +291,34 @@ def _certainty(source: Source[PredictionRecord]) -> Figure:
     return Figure([drawing], caption=f"How sure the model is, {counted(len(certainties), 'image')}; {how}.{shade}")
 
 
-def certain_section(source: Source[PredictionRecord]) -> Section | None:
-    """The most and the least certain images, to be looked at."""
+def pictures_section(source: Source[PredictionRecord]) -> Section | None:
+    """Every image with its answer, and what was taken for what where the true classes are known; None without images."""
     record = source.record
-    if not record.most_certain:
+    pictures = [each for each in source.thumbnails if each.answers]
+    if not pictures:
+        return None
+    first = "Wrong answers come first, the surest of them at the front" if record.metrics else "The least sure come first"
+    full = f" {count(MOST_PICTURES)} images are here, as evenly from all answers as there are."
+    is_known = recorded_task(record).partitions and any(row.target in record.class_names for row in record.rows)
+    not_counted = (
+        " Images that the model has learned from are not counted." if {SEEN, NEW} <= {each.split for each in pictures} else ""
+    )
+    explorer = explorer_of(
+        pictures,
+        record.class_names,
+        identifier=f"{source.prefix}explorer",
+        caption=f"{first}. Look at the surest as well: a mistake among them often shows what the model really goes by."
+        f"{full if len(pictures) == MOST_PICTURES else ''}",
+        confusion=(_counted(record), DIAGONAL_IS_RIGHT + not_counted) if is_known else None,
+        without=SEEN,
+    )
+    return Section(name="answers", title="Image by image", part="evidence", blocks=[explorer], is_first=True)
+
+
+def certain_section(source: Source[PredictionRecord]) -> Section | None:
+    """The most and the least certain images, where not all are shown: in runs of earlier versions, and without images."""
+    record = source.record
+    if not record.most_certain or any(each.answers for each in source.thumbnails):
         return None
     pictures = {thumbnail.class_name: thumbnail.png_base64 for thumbnail in source.thumbnails}
     rows = {row.row: row for row in record.rows}
@@ -422,6 +459,8 @@ REPORT = Kind(
     prediction_heading,
     (
         prediction_verdict_section,
+        pictures_section,
+        counts_section,
         certain_section,
         measured_section,
         rows_section,
@@ -431,7 +470,7 @@ REPORT = Kind(
         provenance_section,
         references_section,
     ),
-    terminal=(rows_section, measured_section, prediction_checks_section, prediction_verdict_section),
+    terminal=(rows_section, counts_section, measured_section, prediction_checks_section, prediction_verdict_section),
     only_in_the_file=("rows",),
     answers=PREDICTION_ANSWERS,
 )

@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from crossgraft.data.describe import thumbnail_png
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import OtherRunError
 from crossgraft.metrics.words import overall
+from crossgraft.predict.page import NEW, SEEN
 from crossgraft.progress import Reporter
-from crossgraft.records.base import Thumbnail
+from crossgraft.records.base import ImageAnswer, Thumbnail
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets
 from crossgraft.tune.looks import count_test_look
+from crossgraft.tune.pictures import Answered, pictures_of_answers
 from crossgraft.tune.predictions import UNREADABLE, Predictions
 from crossgraft.tune.record import PredictionRecord, PredictionRow
 from crossgraft.tune.rows_of_run import AlreadySeen
@@ -150,6 +151,21 @@ def finish(
 
 
 def _thumbnails(record: PredictionRecord, images: ImageRows) -> list[Thumbnail]:
-    """Thumbnails of the most and the least certain images, each under the number of its row."""
-    shown = dict.fromkeys([*record.most_certain, *record.least_certain])
-    return [Thumbnail(class_name=str(row), png_base64=thumbnail_png(images.read(row - 1))) for row in shown]
+    """Every image with its answer, as far as a page holds them; the most and the least certain ones in any case."""
+    answered = [
+        Answered(
+            row=row.row - 1,
+            split={True: SEEN, False: NEW, None: ""}[row.seen],
+            target=row.target,
+            answers=(
+                ImageAnswer(
+                    decision=row.decision,
+                    certainty=round(row.certainty, 4),
+                    is_right=None if row.target is None else row.decision == row.target,
+                ),
+            ),
+        )
+        for row in record.rows
+        if row.certainty is not None
+    ]
+    return pictures_of_answers(answered, images, needed=[*record.most_certain, *record.least_certain])

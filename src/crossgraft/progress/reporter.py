@@ -151,9 +151,19 @@ class Reporter:
         # A program without a console (pythonw on Windows) has no stderr at all.
         self.stream = stream if stream is not None else sys.stderr or io.StringIO()
         self.quiet = quiet
-        self.sparing = sparing if sparing is not None else _is_notebook(self.stream)
-        # In a notebook rich would push a display object for every line; plain text is kept as one output.
-        self.console = _Console(file=self.stream, highlight=False, markup=False, emoji=False, soft_wrap=True, force_jupyter=False)
+        is_notebook = _is_notebook(self.stream)
+        self.sparing = sparing if sparing is not None else is_notebook
+        # In a notebook rich would push a display object for every line, or draw each state of a bar below the one before, as
+        # the stream of a kernel calls itself a terminal; plain lines are kept as one output.
+        self.console = _Console(
+            file=self.stream,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            soft_wrap=True,
+            force_jupyter=False,
+            force_terminal=False if is_notebook else None,
+        )
         self.clock = clock
         self.began: float | None = None
         self._passes = is_brief and self.console.is_terminal and not self.console.is_dumb_terminal

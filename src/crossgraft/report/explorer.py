@@ -17,14 +17,18 @@ from crossgraft.words.formatting import NumberFormat
 _CERTAINTY = NumberFormat(decimals=3)
 _BANDS = ((0.9, "0.9 and above"), (0.7, "0.7 to 0.9"), (0.5, "0.5 to 0.7"), (0.0, "below 0.5"))
 """Certainty by which images are filtered: lowest value, and what is chosen."""
+DIAGONAL_IS_RIGHT = "The diagonal is right; the stronger the colour of a cell, the larger its share of its row."
+MOST_LISTED_GROUPS = 25
+"""Of more groups (patients) one is typed, not chosen from a list."""
 _TRUE, _ANSWER, _NOT_KNOWN = "True class", "Answer", "not known"
 
 
 class Facet(NamedTuple):
-    """One way to divide images: a title, and what an image can be."""
+    """One way to divide images: a title, and what an image can be; typed, with suggestions, where a list would be too long."""
 
     title: str
     values: Sequence[str]
+    is_typed: bool = False
 
 
 class Picture(NamedTuple):
@@ -114,6 +118,11 @@ class Explorer:
             return ""
         rows, columns = (self.facets[facet].values for facet in (self.crossed.row_facet, self.crossed.column_facet))
         return f"{rows.index(row)} {columns.index(column)}" if row in rows and column in columns else ""
+
+    @property
+    def first_order(self) -> str:
+        """In what order the pictures stand, in words."""
+        return "wrong first" if any(picture.is_wrong for picture in self.pictures) else "least sure first"
 
     @property
     def offered(self) -> list[tuple[int, Facet]]:
@@ -215,6 +224,7 @@ def _facets(shown: Sequence[Thumbnail], class_names: Sequence[str]) -> list[Face
     for title, column, order in zip(titles, columns, orders, strict=True):
         there = dict.fromkeys(column)
         facets.append(Facet(title, [*(name for name in order if name in there), *(name for name in there if name not in order)]))
+    facets[-1] = facets[-1]._replace(is_typed=len(groups) > MOST_LISTED_GROUPS)
     return facets
 
 
@@ -251,8 +261,8 @@ def _label(thumbnail: Thumbnail) -> str:
 
 
 def _mark(thumbnail: Thumbnail) -> str:
-    """What was said wrongly of it."""
-    return " / ".join(dict.fromkeys(answer.decision for answer in thumbnail.answers if answer.is_right is False))
+    """What was said of it, unless it is known to be right."""
+    return " / ".join(dict.fromkeys(answer.decision for answer in thumbnail.answers if answer.is_right is not True))
 
 
 def _crossed(
@@ -296,14 +306,19 @@ def _table(shown: Sequence[Thumbnail], file_name: str) -> Table:
     columns = [Column("Row", numeric=True), Column(_TRUE)]
     for model in models:
         columns += [Column(model or _ANSWER), Column(f"Certainty of {model}" if model else "Certainty", numeric=True)]
-    columns += [Column("Outcome"), Column("Part"), *([Column("Group", numeric=True)] if shown[0].group is not None else [])]
+    in_parts = any(each.split for each in shown)
+    columns += [
+        Column("Outcome"),
+        *([Column("Part")] if in_parts else []),
+        *([Column("Group", numeric=True)] if shown[0].group is not None else []),
+    ]
     rows = [
         [
             whole(each.row),
             words(each.target),
             *(cell for a in each.answers for cell in (words(a.decision), number(a.certainty, _CERTAINTY))),
             words(_outcome(each.answers)),
-            words(each.split),
+            *([words(each.split)] if in_parts else []),
             *([whole(each.group)] if each.group is not None else []),
         ]
         for each in shown

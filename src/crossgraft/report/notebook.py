@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _MOST_BUILDERS = 4
 """Sections that are looked through for a figure: each is made for it."""
 _MOST_COLUMNS = 8
+_LONG = 60
+"""Characters of a text that gets room."""
 
 
 def record_as_html(record: Record, *, summary: str, frame: pd.DataFrame | None, most_rows: int) -> str:
@@ -85,8 +87,9 @@ def _figure(figure: Figure) -> str:
 
 
 def _rows(frame: pd.DataFrame) -> str:
-    """The first columns that say something; numbers to the right."""
+    """The first columns that say something, long texts last; numbers to the right."""
     shown = [name for name in frame.columns if bool(frame[name].notna().to_numpy().any())][:_MOST_COLUMNS]
+    shown.sort(key=lambda name: max(len(_text(value)) for value in frame[name].astype(object)) > _LONG)
     numeric = {name for name in shown if frame[name].dtype.kind in "iuf"}
 
     kinds = {name: ' class="number"' if name in numeric else "" for name in shown}
@@ -99,7 +102,9 @@ def _rows(frame: pd.DataFrame) -> str:
 
 
 def _cell(kind: str, value: object) -> str:
-    return f"<td{kind}>{escape(visible(_text(value)))}</td>"
+    text = _text(value)
+    long = ' class="long"' if len(text) > _LONG else ""
+    return f"<td{kind or long}>{escape(visible(text))}</td>"
 
 
 def _text(value: object) -> str:

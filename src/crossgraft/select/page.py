@@ -111,12 +111,10 @@ def separable_in_words(record: SelectionRecord) -> str | None:
 
 def next_hour_in_words(record: SelectionRecord) -> str | None:
     """What another hour would train; None where that is no question."""
-    if len(record.candidates) == 1 or record.ending == "val tells nothing":
+    if len(record.candidates) == 1 or record.ending in ("val tells nothing", "all trained"):
         return None
     if record.ending == "limit of val":
         return "More trainings cannot be better on val."
-    if record.ending == "all trained":
-        return "All models were trained."
     if not record.next_models:
         return "No further training fits into another hour."
     names = record.next_models

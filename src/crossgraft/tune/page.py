@@ -16,7 +16,7 @@ from crossgraft.metrics.words import guessing, metric_format, metric_in_words, o
 from crossgraft.records.base import CheckRecord, Thumbnail
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.checklists_of_runs import checklists_section
-from crossgraft.report.explorer import explorer_of
+from crossgraft.report.explorer import DIAGONAL_IS_RIGHT, explorer_of
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow
 from crossgraft.report.source import Source
@@ -98,7 +98,7 @@ def answers_section(source: Source[TuningRecord]) -> Section | None:
                 record.dataset.class_names,
                 identifier=f"{source.prefix}explorer",
                 caption=_about_pictures(pictures, recorded_task(record.dataset)),
-                confusion=None if confusion is None else (confusion.counts, _CONFUSION),
+                confusion=None if confusion is None else (confusion.counts, DIAGONAL_IS_RIGHT),
             )
         )
     if not pictures and mistakes is not None:
@@ -106,9 +106,6 @@ def answers_section(source: Source[TuningRecord]) -> Section | None:
     if not blocks:
         return None
     return Section(name="answers", title="What it gets right and wrong", part="evidence", blocks=blocks, is_first=True)
-
-
-_CONFUSION = "The diagonal is right; the stronger the colour of a cell, the larger its share of its row."
 
 
 def _how_many_wrong(mistakes: MistakesRecord) -> str:

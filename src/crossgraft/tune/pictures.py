@@ -11,6 +11,7 @@ import numpy as np
 
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.describe import smallest_thumbnail
+from crossgraft.data.rows import ImageRows
 from crossgraft.records.base import ImageAnswer, Thumbnail
 from crossgraft.tasks import Probabilities, Task
 from crossgraft.tune.measuring.evaluation import FoldPredictions
@@ -24,13 +25,13 @@ class Answered(NamedTuple):
     Attributes:
         row: Its place in the data, from 0.
         split: Name of its part.
-        target: Its true class, or all its labels.
+        target: Its true class, or all its labels; None: not known.
         answers: What each model said of it.
     """
 
     row: int
     split: str
-    target: str
+    target: str | None
     answers: tuple[ImageAnswer, ...]
 
 
@@ -70,18 +71,18 @@ def _answers(
     ]
 
 
-def pictures_of_answers(answers: Sequence[Answered], dataset: Dataset, *, needed: Iterable[int] = ()) -> list[Thumbnail]:
+def pictures_of_answers(answers: Sequence[Answered], images: ImageRows, *, needed: Iterable[int] = ()) -> list[Thumbnail]:
     """At most ``MOST_PICTURES`` of them as small images; of more, each pair of truth and answer gives as many as it can.
 
     Args:
         answers: What was said of which image.
-        dataset: The rows that these are of.
+        images: The rows that these are of.
         needed: Numbers of images, from 1, that are not left out.
     """
-    groups = None if dataset.groups is None else np.unique(dataset.groups, return_inverse=True)[1]
+    groups = None if images.groups is None else np.unique(images.groups, return_inverse=True)[1]
     return [
         Thumbnail(
-            **smallest_thumbnail(dataset.read(one.row)),
+            **smallest_thumbnail(images.read(one.row)),
             row=one.row + 1,
             split=one.split,
             target=one.target,
@@ -96,7 +97,7 @@ def _chosen(answers: Sequence[Answered], needed: frozenset[int]) -> list[Answere
     """Those that are needed, then one of each cell after the other, the surest of a cell first; in the order of the data."""
     if len(answers) <= MOST_PICTURES:
         return list(answers)
-    cells: defaultdict[tuple[bool, str, tuple[str, ...]], list[Answered]] = defaultdict(list)
+    cells: defaultdict[tuple[bool, str | None, tuple[str, ...]], list[Answered]] = defaultdict(list)
     first = [one for one in answers if one.row + 1 in needed]
     for one in sorted(answers, key=lambda one: -one.answers[0].certainty):
         if one.row + 1 not in needed:

@@ -236,6 +236,11 @@ def _plugins_of(item: str) -> dict[str, Any]:
     for choice in (choice.strip() for choice in _AND.split(item)):
         name = choice.partition(":")[0].strip()
         slot = next((slot for slot, registry in _SLOTS.items() if name in registry), None)
+        if slot is None and Path(choice).is_dir():
+            raise UsageError(
+                f"--compare trains what it names (methods, objectives, regularizers), and {choice} is a folder. To put finished "
+                f"runs beside each other: crossgraft compare {choice} OTHER_RUN --data DATA."
+            )
         if slot is None:
             known = [each for registry in _SLOTS.values() for each in registry.names()]
             raise UnknownNameError("method, objective, regularizer or feature transform", name, known)

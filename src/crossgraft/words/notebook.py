@@ -22,14 +22,17 @@ STYLE = """<style>
 .crossgraft .scroll { overflow-x: auto; }
 .crossgraft table { border-collapse: collapse; border: 0; margin: 0.5rem 0; font-size: 0.9em; }
 .crossgraft caption { text-align: left; font-weight: 600; padding: 0 0 0.25rem; }
-.crossgraft th, .crossgraft td { border: 0; background: none; padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; }
-.crossgraft tr { border: 0; border-bottom: 1px solid rgb(128 128 128 / 30%); background: none; }
-.crossgraft td.number, .crossgraft th.number { text-align: right; font-variant-numeric: tabular-nums; }
+.crossgraft.crossgraft th, .crossgraft.crossgraft td { border: 0; background: none; padding: 0.2rem 0.8rem 0.2rem 0; }
+.crossgraft.crossgraft th, .crossgraft.crossgraft td { text-align: left; vertical-align: baseline; }
+.crossgraft.crossgraft tr { border: 0; border-bottom: 1px solid rgb(128 128 128 / 30%); background: none; }
+.crossgraft.crossgraft td.number, .crossgraft.crossgraft th.number { text-align: right; font-variant-numeric: tabular-nums; }
+.crossgraft.crossgraft td.long { min-width: 16rem; }
 .crossgraft svg { max-width: 100%; height: auto; }
 .crossgraft figure { margin: 0.5rem 0; }
 .crossgraft figcaption { font-size: 0.85em; opacity: 0.7; }
 </style>"""
-"""Ink and paper are those of the notebook, light or dark. Where styles are taken out, it reads as well."""
+"""Ink and paper are those of the notebook, light or dark; its own rules for tables are why the class stands there twice. Where
+styles are taken out, it reads as well."""
 
 
 def in_notebook(*parts: str) -> str:

@@ -82,6 +82,19 @@ def test_models_with_the_same_outcome_share_a_sentence(make):
     )
 
 
+def test_what_is_undecided_says_what_would_decide_it(make):
+    reason = "About 72 patients of each class are needed; there are 9."
+    answer = verdict_of(make(entries=[audit_entry(outcome="undecided", reason=reason)], gates=[]))[0].answer
+    assert answer.startswith("Whether mobilenetv2_100 relies on tag is undecided: SRI ") and answer.endswith(reason)
+
+
+def test_a_trained_model_is_judged_by_how_far_answers_move_and_that_is_said(make):
+    entry = trained_entry()
+    metrics = [*(each for each in entry.metrics if each.name != "pull"), AuditMetric(name="pull", value=-0.5)]
+    answer = verdict_of(make(mode="trained", entries=[entry.model_copy(update={"metrics": metrics})], gates=[]))[0].answer
+    assert ": it moves answers by 0.500 standard deviations, AUC drop 0.250 (" in answer
+
+
 def test_a_condition_that_holds_is_in_the_answer_and_in_the_checks(make):
     verdict, _ = verdict_of(make())
     assert verdict.answer.endswith("The condition shortcut_reliance_index>0.1 of --fail-on holds.")

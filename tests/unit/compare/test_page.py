@@ -13,6 +13,7 @@ from crossgraft.compare.page_layers import (
     weights_section,
 )
 from crossgraft.compare.record import LayerCca, ModelGeometry, SharedMistakes, WeightsApart
+from crossgraft.compare.words import answer_in_words
 from crossgraft.geometry.record import ForgettingRecord, ProbeRow, WeightDistance
 from crossgraft.records.base import LooksRecord
 from crossgraft.report.blocks import Figure, Items, Paragraph
@@ -75,16 +76,18 @@ def test_cca_says_how_many_positions_it_reached_and_why_a_layer_has_none(compare
     assert layer_cca_section(compared()) is None  # the reason alone is no section
 
 
+MISTAKES = SharedMistakes(
+    num_images=40, value=0.8, low=0.7, high=0.9, accuracy=0.75, other_accuracy=0.7, independent=0.6,
+    independent_low=0.5, independent_high=0.7, p_value=0.001, kappa=0.5, agreement=0.8, by_probe=True,
+)  # fmt: skip
+
+
 def test_mistakes_by_a_probe_are_marked(compared):
-    mistakes = SharedMistakes(
-        num_images=40, value=0.8, low=0.7, high=0.9, accuracy=0.75, other_accuracy=0.7, independent=0.6,
-        independent_low=0.5, independent_high=0.7, p_value=0.001, kappa=0.5, agreement=0.8, by_probe=True,
-    )  # fmt: skip
-    section = shared_mistakes_section(compared({"mistakes": mistakes}))
+    section = shared_mistakes_section(compared({"mistakes": MISTAKES}))
     (table,) = of_kind(section, Table)
     assert cells(table)[0][:3] == ["A with B*", "0.750, 0.700", "0.800"]
     assert table.notes[-1].startswith("*: a model without a head")
-    own = shared_mistakes_section(compared({"mistakes": mistakes.model_copy(update={"by_probe": False})}))
+    own = shared_mistakes_section(compared({"mistakes": MISTAKES.model_copy(update={"by_probe": False})}))
     assert cells(of_kind(own, Table)[0])[0][0] == "A with B" and len(of_kind(own, Table)[0].notes) == 2
     assert shared_mistakes_section(compared()) is None
 
@@ -96,6 +99,12 @@ def test_weights_without_a_length_have_no_relative_distance(compared):
     ]
     (table,) = weights_section(compared(), rows).blocks
     assert [row[4] for row in cells(table)] == ["0.250", "—"]
+
+
+def test_the_answer_names_both_models(compared):
+    record = compared({"of": "models", "mistakes": MISTAKES}).record
+    first, second = (record.model(label).name for label in ("A", "B"))
+    assert answer_in_words(record).startswith(f"A ({first}) is right on 0.750 of 40 images, B ({second}) on 0.700. ")
 
 
 def test_looks_at_the_images_of_probes_are_said_where_there_were_others(compared):

@@ -10,6 +10,7 @@ from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
 from crossgraft.models import list_available_models, load_backbone, read_zoo
 from crossgraft.models.files_by_name import checkpoint_stem, source_in_name
 from crossgraft.models.resolve import resolve_spec
+from crossgraft.models.sources.libraries import library_of
 from crossgraft.progress import Reporter
 from crossgraft.tune.planning.fold_networks import find_model
 
@@ -175,6 +176,13 @@ def test_nothing_is_said_without_a_reporter(folder, put, capsys):
     read_zoo(folder)
     read_zoo(TINY, weights_dir=folder, reporter=Reporter(quiet=True))
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_run_that_is_not_there_is_no_repository(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "first").mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"There is no runs/second\. Folders in runs: first\."):
+        library_of("runs/second").check("runs/second")
 
 
 def test_one_checkpoint_of_a_folder_is_called_by_both(folder, put):

@@ -7,15 +7,20 @@ import pytest
 from crossgraft import write_report
 from crossgraft.metrics.words import NOT_SEEN
 from crossgraft.predict.page import (
+    NEW,
+    SEEN,
     certain_section,
+    counts_section,
     measured_section,
     model_section,
+    pictures_section,
     prediction_checks_section,
     prediction_heading,
     prediction_verdict_section,
     rows_section,
     worth_in_words,
 )
+from crossgraft.records.base import ImageAnswer, Thumbnail
 from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Gallery
 from crossgraft.report.tables import Table
 from support.tuning_records import EVIL, prediction_record
@@ -58,6 +63,33 @@ def test_certain_images_are_shown_under_their_rows(record, source_of, examples):
     tables = blocks_of(certain_section(source_of(record)), Table)
     assert [table.caption for table in tables] == ["Most certain images", "Least certain images"]
     assert certain_section(source_of(record.model_copy(update={"most_certain": []}))) is None
+
+
+def answered(row, *, split=""):
+    right = None if row.target is None else row.decision == row.target
+    answer = ImageAnswer(decision=row.decision, certainty=row.certainty, is_right=right)
+    return Thumbnail(row=row.row, split=split, target=row.target, png_base64="AA==", answers=[answer])
+
+
+def test_every_image_is_shown_with_its_answer_and_crossed_with_the_truth_where_that_is_known(record, source_of):
+    thumbnails = [answered(row, split=SEEN if row.row <= 4 else NEW) for row in record.rows]
+    seen = [row.model_copy(update={"seen": row.row <= 4}) for row in record.rows]
+    source = source_of(record.model_copy(update={"rows": seen}), thumbnails=thumbnails)
+    (explorer,) = pictures_section(source).blocks
+    assert len(explorer.pictures) == 40 and sum(picture.is_hidden for picture in explorer.pictures) == 4
+    assert sum(map(sum, explorer.crossed.counts)) == 36 and explorer.is_whole
+    assert explorer.first_order == "wrong first"
+    assert certain_section(source) is None  # they are among these
+
+
+def test_images_without_true_classes_are_shown_the_least_sure_first(source_of):
+    bare = prediction_record(labelled=False)
+    (explorer,) = pictures_section(source_of(bare, thumbnails=[answered(row) for row in bare.rows])).blocks
+    assert explorer.crossed is None and explorer.first_order == "least sure first"
+    sure = [picture.certainties[0] for picture in explorer.pictures]
+    assert sure == sorted(sure) and all(picture.mark for picture in explorer.pictures)
+    assert "Part" not in [column.title for column in explorer.table.columns]
+    assert pictures_section(source_of(bare)) is None
 
 
 def test_metrics_appear_where_true_classes_are_known(record, source_of):
@@ -110,7 +142,7 @@ def test_a_page_of_many_labels_is_whole_small_and_escaped(source_of, tmp_path, e
     assert len(page) < 600_000
     start = page.index('id="record">') + len('id="record">')
     assert "rows" not in json.loads(page[start : page.index("</script>", start)])
-    (figure,) = blocks_of(prediction_verdict_section(source_of(record)), Figure)
+    (figure,) = blocks_of(counts_section(source_of(record)), Figure)
     assert "least certain label" in figure.drawings[0]
 
 

@@ -111,6 +111,14 @@ def test_the_stream_of_a_cell_makes_a_reporter_sparing():
     assert not Reporter(io.StringIO()).sparing
 
 
+def test_a_cell_that_calls_itself_a_terminal_gets_lines_and_no_bar(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as kernels do
+    cell = type("OutStream", (Terminal,), {"__module__": "ipykernel.iostream"})()
+    with Reporter(cell, sparing=False).stage("Looking", total=2) as stage:
+        stage.advance(2)
+    assert cell.getvalue().startswith("Looking: ") and cell.getvalue().count("\n") == 1 and "\x1b" not in cell.getvalue()
+
+
 def test_a_stage_that_takes_its_time_is_always_told():
     def work(reporter, clock):
         for _ in range(3):

@@ -61,7 +61,12 @@ def test_facets_divide_and_those_with_one_value_are_not_offered():
 
 def test_groups_are_numbers_in_their_order():
     block = explored(*(answered(row, "cat", "cat", 0.9, group=group) for row, group in ((1, 10), (2, 9), (3, 10))))
-    assert block.facets[-1].values == ["9", "10"]
+    assert block.facets[-1].values == ["9", "10"] and not block.facets[-1].is_typed
+
+
+def test_one_of_many_groups_is_typed():
+    many = explored(*(answered(row, "cat", "cat", 0.9, group=row) for row in range(1, 40)))
+    assert [facet.title for facet in many.facets if facet.is_typed] == ["Group"]
 
 
 def test_cells_know_what_they_filter_and_a_filter_counts_anew_only_where_all_images_are_there():

@@ -6,6 +6,7 @@ import pytest
 
 from crossgraft.errors import NotApplicable
 from crossgraft.rank.ranking import Ranking
+from crossgraft.report.notebook import _rows
 from crossgraft.tune.predictions import Predictions
 from support.tuning_records import prediction_record
 
@@ -65,6 +66,15 @@ def test_predictions_show_rows_with_their_names_and_no_next_command():
     record = prediction_record(num_images=12)
     html = Predictions(record, names=[f"<{place}>.png" for place in range(12)])._repr_html_()
     assert "&lt;0&gt;.png" in html and "… and 2 more" in html and "crossgraft export" not in html
+
+
+def test_long_texts_come_last_and_have_room():
+    import pandas as pd
+
+    frame = pd.DataFrame({"outcome": ["relies"], "reason": ["It moves answers. " * 5], "auc_drop": [0.1]})
+    html = _rows(frame)
+    assert re.findall(r"<th[^>]*>([^<]+)</th>", html) == ["outcome", "auc_drop", "reason"]
+    assert '<td class="long">' in html and '<td class="number">0.100</td>' in html
 
 
 def test_a_result_without_a_figure_says_so(monkeypatch):

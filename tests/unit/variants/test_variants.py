@@ -71,6 +71,11 @@ def test_what_is_wrong_is_said(text, kind, said):
         read_variants(text)
 
 
+def test_a_run_is_no_variant(tmp_path):
+    with pytest.raises(UsageError, match=rf"crossgraft compare {tmp_path} OTHER_RUN --data DATA"):
+        read_variants(f"full,{tmp_path}")
+
+
 @pytest.mark.parametrize(
     ("entry", "kind", "said"),
     [

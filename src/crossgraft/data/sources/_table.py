@@ -223,10 +223,17 @@ def require_column(
 
 def require_path_column(table: Header, wanted: str | None) -> str:
     """The column of image files. Arguments and errors as of ``require_column``."""
-    choose = "Name it with --path-column."
+    looks = [name for name in table.columns if wanted is None and isinstance(table, TextTable) and _names_images(table, name)]
+    choose = f"Name it with --path-column{f' {looks[0]}, whose cells look like files' if len(looks) == 1 else ''}."
     return require_column(
         table, wanted, kind="image files", usual_names=PATH_COLUMNS, choose=choose, rarer_names=RARER_PATH_COLUMNS
     )
+
+
+def _names_images(table: TextTable, column: str) -> bool:
+    """Whether every cell of a column ends as an image file does."""
+    extensions = {*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS}
+    return bool(table.rows) and all(file_extension(cell) in extensions for cell in table.column(column))
 
 
 def _refuse_data_as_header(name: str, columns: Sequence[str]) -> None:

@@ -25,6 +25,7 @@ from crossgraft.models.spec import TORCHVISION_PREFIX
 from crossgraft.options.models import DEFAULT_ZOO
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
+from crossgraft.words.formatting import joined
 
 # What timm's interpolation of relative positions makes torch say; the result is right.
 _NOTHING_TO_DO = (r"torch\.searchsorted", "Using a non-tuple sequence for multidimensional indexing")
@@ -35,6 +36,12 @@ _REPOSITORY = (
     "It looks like a repository of the Hugging Face hub: write hf-hub:{0} for a network of timm, "
     "transformers:{0} for one of transformers. `crossgraft list model-libraries` lists all forms."
 )
+
+
+def _inside(folder: Path) -> str:
+    """The folders in a folder, such as the runs in ``runs``."""
+    names = sorted(each.name for each in folder.iterdir() if each.is_dir())
+    return f"Folders in {folder}: {joined(names)}." if names else f"{folder} has no folders."
 
 
 class TimmLibrary(ModelLibrary):
@@ -56,6 +63,8 @@ class TimmLibrary(ModelLibrary):
             in_torchvision = architecture in list_torchvision_models(module=torchvision.models)
             stem, dot, suffix = source.rpartition(".")
             is_file = bool(stem and nearest_names(dot + suffix, [".safetensors"]))
+            if (folder := Path(source).parent) != Path() and folder.is_dir() and not Path(source).exists():
+                raise UsageError(f"There is no {source}. {_inside(folder)}")
             raise UnknownNameError(
                 "model",
                 source,

@@ -150,6 +150,9 @@ function makeExplorer(box) {
   const list = box.querySelector(".tiles"), status = filter.querySelector("[role=status]");
   const [order, selects] = [filter.querySelector("[data-order]"), Array.from(filter.querySelectorAll("[data-facet]"))];
   const first = selects.map((select) => select.value);
+  // Many groups are typed: what is chosen is the place of the word among the suggestions, −1 of one that is none of them.
+  const places = (field) => Array.from(field.list.options, (option) => option.value);
+  const chosenIn = (field) => (field.list && field.value.trim() ? String(places(field).indexOf(field.value.trim())) : field.value.trim());
   const answers = box.dataset.answers.split(" ").map(Number);
   const rows = new Map(Array.from(box.querySelectorAll(".same-images tbody tr"), (row) => [row.cells[0].textContent.trim(), row]));
   const tiles = Array.from(list.children, (element, place) => ({
@@ -167,7 +170,8 @@ function makeExplorer(box) {
     const facts = Array.from(filter.querySelectorAll("[data-facet]"), (select) => {
       const facet = Number(select.dataset.facet);
       const sure = answers.includes(facet) ? ` (${tile.sure[answers.indexOf(facet)].toFixed(3)})` : "";
-      const name = fact(select.parentElement.firstChild.textContent.trim(), select.options[tile.values[facet] + 1].text + sure);
+      const value = select.list ? places(select)[tile.values[facet]] : select.options[tile.values[facet] + 1].text;
+      const name = fact(select.parentElement.firstChild.textContent.trim(), value + sure);
       if (answers.includes(facet)) name.className = "lightbox-answer";
       return name;
     });
@@ -176,8 +180,8 @@ function makeExplorer(box) {
   const restart = makeGallery(list, tiles.map((tile) => tile.image), shown, say);
 
   const passes = (tile, but = []) => selects.every((select) => {
-    const facet = Number(select.dataset.facet);
-    return select.value === "" || but.includes(facet) || tile.values[facet] === Number(select.value);
+    const [facet, chosen] = [Number(select.dataset.facet), chosenIn(select)];
+    return chosen === "" || but.includes(facet) || tile.values[facet] === Number(chosen);
   });
   const cells = Array.from(box.querySelectorAll("[data-set]"), (cell) => {
     const [facets, values] = [cell.dataset.facets, cell.dataset.set].map((text) => text.split(" ").map(Number));

@@ -83,6 +83,7 @@ def test_columns_can_be_named(table):
     ("header", "options", "message"),
     [
         ("a,label", {}, r"holds the image files \(looked for path, .*Name it with --path-column.*Columns: a, label"),
+        ("photo,label", {}, "Name it with --path-column photo, whose cells look like files. Columns: photo, label"),
         ("path,b", {}, r"holds the labels .*--label-column.*Columns: path, b"),
         ("path,image,label", {}, "could hold the image files: path, image. Name it with --path-column"),
         ("path,label,class", {}, "could hold the labels: label, class. .*Columns: path, label, class"),
