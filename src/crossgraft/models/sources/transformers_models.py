@@ -223,7 +223,9 @@ def _described(said: Mapping[str, object], *, of: str) -> tuple[str, Mapping[str
     """
     kind = said.get("model_type")
     if "architecture" in said:
-        raise UsageError(f"{CONFIG} of {of} is of timm ({shown_value(said['architecture'])}). Write hf-hub:ORG/NAME or local-dir:FOLDER.")
+        raise UsageError(
+            f"{CONFIG} of {of} is of timm ({shown_value(said['architecture'])}). Write hf-hub:ORG/NAME or local-dir:FOLDER."
+        )
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise UnknownNameError(f"model_type in {CONFIG} of {of}", shortened(str(kind)), [], hint=_OTHERS)
     if said.get("quantization_config") is not None:
