@@ -70,10 +70,6 @@ MUTATIONS = {
         ("tune/feed/batches.py", 'or not getattr(transform, "mixes_images", False)', "or True"),
         ("tune/feed/batches.py", "torch.cat(drawn, dim=1)", "drawn[0].repeat(1, len(drawn))"),
     ],
-    "unit/running/test_run_directory.py": [
-        ("running/run_directory.py", "self._earlier_weights.pop(name, now)", "self._earlier_weights.get(name, now)"),
-        ("running/run_directory.py", "{**fingerprints, **others}", "dict(fingerprints)"),
-    ],
     "unit/data/test_joining.py": [
         ("data/joining.py", 'f"{name}: {group}"', 'f"{group}"'),
         ("data/joining.py", "if not own & others:", "if False:"),
@@ -473,7 +469,11 @@ MUTATIONS = {
         ("running/jobs.py", "work.do(job) if earlier is None else earlier", "work.do(job)"),
         ("running/jobs.py", "if not (keep_going and", "if (keep_going and"),
     ],
-    "unit/running/test_run_directory.py": [("running/run_directory.py", "earlier.config_hash != digest", "False")],
+    "unit/running/test_run_directory.py": [
+        ("running/run_directory.py", "earlier.config_hash != digest", "False"),
+        ("running/run_directory.py", "self._earlier_weights.pop(name, now)", "self._earlier_weights.get(name, now)"),
+        ("running/run_directory.py", "{**fingerprints, **others}", "dict(fingerprints)"),
+    ],
     "security/test_foreign_runs.py security/test_overwrite.py": [
         ("running/run_directory.py", "refuse_strange_folder(path)\n    try", "\n    try")
     ],

@@ -146,8 +146,8 @@ class RunDirectory:
         ]
         if was:
             reporter.warn(
-                f"Weights have changed since the run in {self.path.name}: {'; '.join(was)}. What they decide is computed anew. To "
-                "go on with the earlier ones put their file back, or name their revision (hf-hub:ORG/NAME@REVISION) with "
+                f"Weights have changed since the run in {self.path.name}: {'; '.join(was)}. What they decide is computed anew. "
+                "To go on with the earlier ones put their file back, or name their revision (hf-hub:ORG/NAME@REVISION) with "
                 "another --out."
             )
         others = {name: it for name, it in self.record.weights_fingerprints.items() if name not in fingerprints}

@@ -276,10 +276,14 @@ def test_weights_that_changed_under_the_same_name_are_said(tmp_path, capsys):
 
 
 def test_weights_of_one_model_after_the_other_are_said_once_after_an_attempt_that_was_stopped(tmp_path, capsys):
-    with pytest.raises(KeyboardInterrupt), opened(tmp_path) as run:
-        run.describe_weights(Reporter(), {"net": "ab" * 32})
-        run.write("part.json", "{}")
-        raise KeyboardInterrupt
+    def stopped():
+        with opened(tmp_path) as run:
+            run.describe_weights(Reporter(), {"net": "ab" * 32})
+            run.write("part.json", "{}")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
     with opened(tmp_path) as run:
         run.describe_weights(Reporter(), {"net": "cd" * 32})
         run.describe_weights(Reporter(), {"other": "ef" * 32})
