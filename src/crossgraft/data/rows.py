@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,22 @@ from crossgraft.types import Preprocessing
 
 RowsT = TypeVar("RowsT", bound="ImageRows")
 OtherRowsT = TypeVar("OtherRowsT", bound="ImageRows")
+
+
+class WholeListing(NamedTuple):
+    """Rows as they were listed, before unreadable ones were left out.
+
+    Attributes:
+        num_rows: Number of them.
+        kept: Those that are left, ascending.
+        listing_fingerprint: That of all of them.
+        rows_fingerprint: That of all of them.
+    """
+
+    num_rows: int
+    kept: np.ndarray
+    listing_fingerprint: str
+    rows_fingerprint: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +70,7 @@ class ImageRows:
         files: Files of the data, read and passed over; empty where they are no files.
         ordinal: Whether the order of the classes has a meaning (grades, stages), as stated by the user.
         groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
+        listed: The rows before unreadable ones were left out; None: none was.
     """
 
     name: str
@@ -76,6 +93,7 @@ class ImageRows:
     files: FileCounts = NO_FILES
     ordinal: bool = False
     groups_known: np.ndarray | None = None
+    listed: WholeListing | None = None
     _sealed: tuple[str, str] | None = field(default=None)
 
     def __len__(self) -> int:
@@ -131,7 +149,8 @@ class ImageRows:
             return self
         rows_used = f"{self.rows_used}, {len(self.unreadable)} unreadable left out"
         left_out = tuple(map(self.image_name, self.unreadable))
-        return replace(self.take(self.readable_rows, rows_used=rows_used), skipped_unreadable=left_out)
+        listed = self.whole_listing._replace(kept=self.readable_rows)
+        return replace(self.take(self.readable_rows, rows_used=rows_used), skipped_unreadable=left_out, listed=listed)
 
     @property
     def image_kinds(self) -> dict[str, int]:
@@ -169,6 +188,13 @@ class ImageRows:
         if self._sealed is not None:
             return ""
         return listing_fingerprint([self.image_name(index) for index in range(len(self))], self.labels, None)
+
+    @property
+    def whole_listing(self) -> WholeListing:
+        """What a ``Split`` that is saved is one of: these rows, and the unreadable ones that were left out of them."""
+        if self.listed is not None:
+            return self.listed
+        return WholeListing(len(self), np.arange(len(self)), self.listing_fingerprint, self.rows_fingerprint)
 
     @property
     def task(self) -> Task:
@@ -234,6 +260,7 @@ class ImageRows:
             attributes={name: values[rows] for name, values in self.attributes.items()},
             rows_used=rows_used if rows_used is not None else f"{len(rows)} of {len(self)} rows ({self.rows_used})",
             split_method=split_method if split_method is not None else self.split_method,
+            listed=None,
             _image_rows=self._image_rows[rows],
             _sealed=None,
         )

@@ -104,15 +104,16 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
         spec = one_model(options, reporter)
     device, threads = resolve_device(options.device), options.workers or available_cores()
     resolved: dict[str, object] = {"model": spec.describe(), "heads": chosen.written, "sampler": spell(chosen.sampler)}
-    tower = None
     if prompts is not None:
         resolved["prompts"] = prompts.describe()
-        tower = load_text_tower(
-            spec, device=device, weights_dir=options.weights_dir, allow_download=options.allow_download, reporter=reporter
-        )
     typed = {**configuration(options), **resolved, "model": getattr(options.model, "typed", str(options.model))}
     location = data.name if isinstance(data, Dataset) else data
     with run.directory(location, typed=typed, resolved=resolved, out=options.out) as directory:
+        tower = None
+        if prompts is not None:
+            tower = load_text_tower(
+                spec, device=device, weights_dir=options.weights_dir, allow_download=options.allow_download, reporter=reporter
+            )
         reading, draws = narrowed(DatasetOptions, options), class_split is None  # parts that come with the data hold all the same
         dataset = open_divided(data, reading, use_split="train", default_split=draws, reporter=reporter)
         if not dataset.task.partitions:
@@ -138,6 +139,9 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
         refuse_unnamed(chosen.heads, () if drawn.is_base.any() else dataset.class_names)
         drawn.first_episode(chosen.sampler, options.seed)  # whether there is one at all, before the network looks
         backbone = load_as_asked(spec, options, device=device)
+        if directory:
+            texts = {} if tower is None else {f"{tower.name} (texts)": tower.weights_fingerprint}
+            directory.describe_weights(reporter, {backbone.name: backbone.weights_fingerprint, **texts})
         width = backbone.num_features if prompted is None else prompted.record.num_features
         _foresee(dataset, drawn, backbone, chosen, options, width=width, threads=threads, reporter=reporter)
         with reporter.part(_LOOKING):
@@ -284,7 +288,6 @@ def _finish(
     if run is None:
         return result
     record = result.record
-    run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
     page = publish(
         run,
         record,

@@ -109,6 +109,8 @@ class Zoo:
         """The network of one member."""
         backbone = load_as_asked(spec, self.options, device=self.device)
         backbone.precision = self.precision
+        if self.run is not None:
+            self.run.describe_weights(self.reporter, {backbone.name: backbone.weights_fingerprint})
         return backbone
 
     def extract(self, backbone: Backbone, position: str, *, reporter: Reporter | None = None) -> FeatureSet:

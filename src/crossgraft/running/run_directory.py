@@ -64,7 +64,7 @@ class RunDirectory:
         self.record = record
         self.resumed = earlier is not None
         self._earlier_machine = earlier.machine if earlier is not None else {}
-        self._earlier_weights = earlier.weights_fingerprints if earlier is not None else {}
+        self._earlier_weights = dict(earlier.weights_fingerprints) if earlier is not None else {}
 
     def write(self, name: str, content: str | bytes) -> Path:
         """Write one file of the run, whole or not at all, and remember that it is ours."""
@@ -132,20 +132,26 @@ class RunDirectory:
     def describe_weights(self, reporter: Reporter, fingerprints: Mapping[str, str]) -> None:
         """Store the fingerprints of weights, which every intermediate result knows, so that none of others is taken over.
 
+        Called as soon as weights are loaded, so that an attempt that is stopped knows them, too.
+
         Args:
-            reporter: Warned if an earlier attempt of this run was computed with other weights under the same names.
+            reporter: Warned, once a model, if an earlier attempt of this run was computed with other weights under its name.
             fingerprints: By the name of the model.
         """
-        before = self._earlier_weights
-        changed = {name: before[name] for name, now in fingerprints.items() if before.get(name, now) != now}
-        if changed:
-            was = [
-                f"{name} {short_fingerprint(old)}, now {short_fingerprint(fingerprints[name])}" for name, old in changed.items()
-            ]
+        before = {name: self._earlier_weights.pop(name, now) for name, now in fingerprints.items()}
+        was = [
+            f"{name} {short_fingerprint(old)}, now {short_fingerprint(fingerprints[name])}"
+            for name, old in before.items()
+            if old != fingerprints[name]
+        ]
+        if was:
             reporter.warn(
-                f"Weights have changed since the run in {self.path.name}: {'; '.join(was)}. What they decide was computed anew."
+                f"Weights have changed since the run in {self.path.name}: {'; '.join(was)}. What they decide is computed anew. "
+                "To go on with the earlier ones put their file back, or name their revision (hf-hub:ORG/NAME@REVISION) with "
+                "another --out."
             )
-        self.update(weights_fingerprints=dict(fingerprints))
+        others = {name: it for name, it in self.record.weights_fingerprints.items() if name not in fingerprints}
+        self.update(weights_fingerprints={**fingerprints, **others})
 
     def describe_machine(self, reporter: Reporter, **facts: object) -> None:
         """Record what is not meant to change a number but may change its last digit: threads, device.

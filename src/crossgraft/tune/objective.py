@@ -76,6 +76,10 @@ class Objective(Protocol):
         """Step before which the optimiser forgets its moments, because the loss jumps there; None: never."""
         return None
 
+    def warning_of_length(self, num_steps: int) -> str | None:
+        """What goes wrong in a training of so many steps, and what to do; None where nothing does."""
+        return None
+
     def attach(self, *, num_domains: int, num_classes: int) -> None:
         """Begin anew, before the first step."""
 

@@ -205,7 +205,6 @@ def _write(
     several = FOLD_MODELS if rows.left_out is None else DOMAIN_MODELS
     where = {"saved_model_reason": several} if of_folds else {"saved_model": MODEL_FOLDER}
     record = tuned.record.model_copy(update=where)
-    run.describe_weights(reporter, {record.model.name: record.model.weights_fingerprint})
     table = prediction_table([fold.predictions for fold in finished], prepared, show_names=options.show_names)
     page = publish(
         run,

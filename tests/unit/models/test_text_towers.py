@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from crossgraft.errors import (
     DataError,
@@ -178,6 +179,34 @@ def test_weights_of_another_text_tower(clip, tmp_path):
     (folder / "config.json").write_text(json.dumps(said))
     with pytest.raises(WeightsMismatchError, match=r"text tower .*mismatched"):
         load_text_tower(f"transformers:{folder}")
+
+
+@pytest.mark.parametrize(
+    ("key", "tensor", "error", "words"),
+    [
+        ("logit_scale", torch.ones(2), DataError, "logit_scale in model.safetensors must be one number"),
+        ("logit_scale", torch.tensor(1e9), DataError, "logit_scale in model.safetensors must be one number"),
+        ("logit_bias", torch.tensor(float("nan")), DataError, "logit_bias in model.safetensors must be one number"),
+        ("visual_projection.weight", torch.ones(3), WeightsMismatchError, r"is \(3,\), and images need 12 rows"),
+        ("visual_projection.weight", torch.ones(32, 32), WeightsMismatchError, r"is \(32, 32\), and images need 12 rows"),
+        ("visual_projection.weight", None, WeightsMismatchError, "visual_projection.weight in model.safetensors is missing"),
+    ],
+)
+def test_numbers_and_projection_of_the_weights_are_looked_at(key, tensor, error, words, clip, tmp_path):
+    folder = copy_of(clip, tmp_path / "clip", without=["model.safetensors"])
+    state = {name: each for name, each in {**load_file(clip / "model.safetensors"), key: tensor}.items() if each is not None}
+    save_file(state, folder / "model.safetensors")
+    with pytest.raises(error, match=words):
+        load_text_tower(f"transformers:{folder}")
+
+
+def test_a_description_that_the_network_cannot_follow(clip, tmp_path):
+    folder = copy_of(clip, tmp_path / "clip")
+    said = json.loads((clip / "config.json").read_text())
+    said["text_config"]["eos_token_id"] = None
+    (folder / "config.json").write_text(json.dumps(said))
+    with pytest.raises(DataError, match="cannot be run"):
+        load_text_tower(f"transformers:{folder}").encode(TEXTS)
 
 
 def test_the_description_of_a_bert_comes_from_beside_the_weights_or_from_its_own_folder(tmp_path):

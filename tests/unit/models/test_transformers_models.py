@@ -280,16 +280,22 @@ def edited(folder_of, tmp_path, said=None, name="ViTModel", file="config.json"):
     return f"transformers:{tmp_path}"
 
 
+HEAD = {"architectures": ["ViTForImageClassification"], "id2label": None}
+
+
 @pytest.mark.parametrize(
     ("said", "error", "words"),
     [
         ({"auto_map": {"AutoModel": "code.Model"}}, UsageError, "auto_map"),
-        ({"architecture": "resnet18"}, UsageError, r"of timm \(resnet18\)\. Write hf-hub:"),
+        ({"architecture": "resnet18"}, UsageError, r"of timm \('resnet18'\)\. Write hf-hub:"),
         ({"model_type": "llama"}, UnknownNameError, "Unknown model_type"),
         ({"model_type": ["vit"]}, UnknownNameError, "Unknown model_type"),
         ({"quantization_config": {"quant_method": "bitsandbytes_8bit"}}, UsageError, "quantised"),
         ({"hidden_size": 10**9}, UsageError, "no architecture has one above"),
         ({"num_hidden_layers": 10**30}, UsageError, "no architecture has one above"),
+        ({**HEAD, "num_labels": 10**9}, UsageError, "no architecture has one above"),
+        ({**HEAD, "num_labels": -5}, DataError, "must be a whole number"),
+        ({**HEAD, "num_labels": "5"}, DataError, "must be a whole number"),
         ({"hidden_size": "wide"}, DataError, "transformers refuses"),
         ({"hidden_size": [[[[32]]]]}, UsageError, "no number, word or short list"),
         ({"hidden_act": "os.system"}, UsageError, "cannot build"),
@@ -383,6 +389,7 @@ def test_weights_that_are_missing_or_in_parts(files, words, folder_of, tmp_path)
         ({"image_processor_type": "Surprise"}, UnknownNameError, "Surprise"),
         ({"size": {"longest_edge": 10}}, CrossgraftError, "longest_edge"),
         ({"do_resize": False}, UsageError, "does not resize"),
+        ({"resample": 4}, UsageError, "filter 4 of Pillow"),
         ({"auto_map": {"AutoImageProcessor": "code.Processor"}}, UsageError, "auto_map"),
         ({"size": {"height": 10**9, "width": 32}}, UsageError, "input_size"),
         ({"image_std": [0.0, 0.0, 0.0]}, UsageError, "std"),

@@ -270,5 +270,23 @@ def test_weights_that_changed_under_the_same_name_are_said(tmp_path, capsys):
     with opened(tmp_path) as run:
         run.describe_weights(Reporter(), {"net": "cd" * 32, "other": "ef" * 32, "new": "ab" * 32})
     said = " ".join(capsys.readouterr().err.split())
-    assert "net abababababab, now cdcdcdcdcdcd. What they decide was computed anew." in said and "other" not in said
+    assert "net abababababab, now cdcdcdcdcdcd. What they decide is computed anew." in said and "other ef" not in said
+    assert "put their file back" in said
     assert state(tmp_path).weights_fingerprints["net"] == "cd" * 32
+
+
+def test_weights_of_one_model_after_the_other_are_said_once_after_an_attempt_that_was_stopped(tmp_path, capsys):
+    def stopped():
+        with opened(tmp_path) as run:
+            run.describe_weights(Reporter(), {"net": "ab" * 32})
+            run.write("part.json", "{}")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    with opened(tmp_path) as run:
+        run.describe_weights(Reporter(), {"net": "cd" * 32})
+        run.describe_weights(Reporter(), {"other": "ef" * 32})
+        run.describe_weights(Reporter(), {"other": "ef" * 32, "net": "cd" * 32})
+    assert capsys.readouterr().err.count("Weights have changed") == 1
+    assert list(state(tmp_path).weights_fingerprints) == ["other", "net"]

@@ -232,6 +232,8 @@ def test_a_run_that_is_stopped_between_and_within_trainings_ends_like_a_whole_on
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             fine_tune(scans(), **FAST, leave_out="each", out=tmp_path / "killed")
+        known = json.loads((tmp_path / "killed" / "run.json").read_text())["weights_fingerprints"]
+        assert known == {"tiny": whole.record.model.weights_fingerprint}
     trained = []
     train = jobs.train
     monkeypatch.setattr(jobs, "train", lambda *a, **k: trained.append(1) or train(*a, **k))

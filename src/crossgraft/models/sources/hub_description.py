@@ -11,6 +11,7 @@ from typing import cast
 from timm.models import is_model, list_models
 
 from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.models.building_limits import refuse_large_numbers
 from crossgraft.models.preprocessing import POLICY_OF_CROP_MODE
 from crossgraft.models.sources.architecture_arguments import refuse_other_arguments
 from crossgraft.models.spec import PREPROCESSING_KEYS, ModelSpec
@@ -104,9 +105,8 @@ def described(spec: ModelSpec, said: Mapping[str, object], *, of: str) -> ModelS
     for name in ("num_classes", "global_pool"):
         if name in said and said[name] is not None and name not in arguments:
             arguments[name] = said[name]
-    number = arguments.get("num_classes")
-    if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 0):
-        raise DataError(f"num_classes in {where} must be a whole number of at least 0, found {shown_value(number)}. Correct it.")
+    if (number := arguments.get("num_classes")) is not None:
+        number_of_classes(number, where=where)
     licence = stated.get("license")
     preprocessing = {key: stated[key] for key in PREPROCESSING_KEYS if stated.get(key) is not None}
     if (policy := POLICY_OF_CROP_MODE.get(str(stated.get("crop_mode")))) is not None:
@@ -118,6 +118,21 @@ def described(spec: ModelSpec, said: Mapping[str, object], *, of: str) -> ModelS
         licence=spec.licence or (licence if isinstance(licence, str) else None),
         preprocessing={**preprocessing, **spec.preprocessing},
     )
+
+
+def number_of_classes(stated: object, *, where: str) -> int:
+    """The number of classes that a description states.
+
+    Raises:
+        DataError: It is none; ``where`` says in which file.
+        UsageError: No network has so many.
+    """
+    if not isinstance(stated, int) or isinstance(stated, bool) or stated < 0:
+        raise DataError(
+            f"The number of classes in {where} must be a whole number of at least 0, found {shown_value(stated)}. Correct it."
+        )
+    refuse_large_numbers(stated, where=where)
+    return stated
 
 
 def mapping_in(said: Mapping[str, object], key: str, where: str) -> Mapping[str, object]:

@@ -24,7 +24,7 @@ from crossgraft.models.sources.hub_description import CONFIG as HUB_CONFIG
 from crossgraft.models.sources.hub_description import mapping_in, read_json
 from crossgraft.models.sources.hub_models import Repository
 from crossgraft.models.sources.local_checkpoint import load_weights, read_state_dict
-from crossgraft.models.sources.text_tower import TextTower
+from crossgraft.models.sources.text_tower import TextTower, logit_numbers
 from crossgraft.models.sources.tokenizer_files import SETTINGS, read_tokenizer
 from crossgraft.models.sources.transformers_networks import quietly
 from crossgraft.optional import require
@@ -104,6 +104,7 @@ def open_clip_text_tower(
     load_weights(tower, texts, file=file.name, model=f"the text tower of {name}")
     length = int(settings["context_length"])
     tokenizer = OpenClipTokenizer(_tokenizer(settings, place, kind, length))
+    scale, bias = logit_numbers(state, file=file.name)
     return TextTower(
         name=name,
         architecture=str(settings.get("hf_model_name") or type(tower).__name__),
@@ -113,8 +114,8 @@ def open_clip_text_tower(
         context_length=length,
         num_tokens=int(tower.vocab_size),
         image_projection=_image_projection(state, mapping_in(model, "vision_cfg", where), where),
-        logit_scale=float(state["logit_scale"].float().exp()) if "logit_scale" in state else 100.0,
-        logit_bias=float(state["logit_bias"]) if state.get("logit_bias") is not None else 0.0,
+        logit_scale=scale,
+        logit_bias=bias,
         device=device,
     )
 

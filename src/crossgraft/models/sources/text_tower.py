@@ -13,9 +13,11 @@ import torch
 from jaxtyping import Float, Float32
 from torch import Tensor, nn
 
+from crossgraft.compute import is_out_of_memory
 from crossgraft.errors import CrossgraftError, DataError, UsageError
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.layers import count_parameters
+from crossgraft.models.sources.architecture_arguments import WRONG_VALUES
 from crossgraft.paths import shortened
 
 AT_ONCE = 64
@@ -114,7 +116,7 @@ class TextTower:
 
         Raises:
             UsageError, DataError: As of ``tokens_of``.
-            DataError: A vector is not finite.
+            DataError: The description of the network makes no sense to it, or a vector is not finite.
 
         Cost: one forward pass of the text tower per text.
         """
@@ -125,7 +127,14 @@ class TextTower:
             for first in range(0, len(texts), AT_ONCE):
                 with self._reading(texts[first]):
                     tokens = self.tokenizer.batch(texts[first : first + AT_ONCE])
-                vectors = self.run(self.module, {name: each.to(self.device) for name, each in tokens.items()})
+                try:
+                    vectors = self.run(self.module, {name: each.to(self.device) for name, each in tokens.items()})
+                except WRONG_VALUES as error:
+                    if is_out_of_memory(error):
+                        raise
+                    raise DataError(
+                        f"The text tower of {self.name} cannot be run: {error}. Copy or download its description again."
+                    ) from error
                 parts.append(vectors.float().cpu().numpy())
         found = np.concatenate(parts)
         if not np.isfinite(found).all():
@@ -181,6 +190,20 @@ class TextTower:
         """
         cosines = _unit(images) @ _unit(texts).T
         return (self.logit_scale * cosines + self.logit_bias).astype(np.float32)
+
+
+def logit_numbers(state: Mapping[str, Tensor | None], *, file: str) -> tuple[float, float]:
+    """What the weights say that cosines are multiplied by, and what is added: 100 and 0 where they are silent.
+
+    Raises:
+        DataError: One of them is no such number.
+    """
+    for key in ("logit_scale", "logit_bias"):
+        stated = state.get(key)
+        if stated is not None and not (stated.numel() == 1 and bool(stated.float().exp().isfinite().all())):
+            raise DataError(f"{key} in {file} must be one number that networks have. Copy or download the file again.")
+    scale, bias = state.get("logit_scale"), state.get("logit_bias")
+    return 100.0 if scale is None else float(scale.float().exp()), 0.0 if bias is None else float(bias)
 
 
 def _apply(head: nn.Module, rows: Tensor) -> np.ndarray:

@@ -73,7 +73,12 @@ def _processor(said: Mapping[str, object], *, of: str) -> Any:
 def _geometry(processor: Any, of: str) -> dict[str, object]:
     if not processor.do_resize:
         raise UsageError(f"{PROCESSOR_FILES[0]} of {of} does not resize images, and a network here takes one size. {ADVICE}")
-    interpolation = {"interpolation": _INTERPOLATIONS.get(int(processor.resample), "bicubic")}
+    if (filter_of_pixels := int(processor.resample)) not in _INTERPOLATIONS:
+        raise UsageError(
+            f"{PROCESSOR_FILES[0]} of {of} resizes images by the filter {filter_of_pixels} of Pillow, which crossgraft does not. "
+            f"{ADVICE}"
+        )
+    interpolation = {"interpolation": _INTERPOLATIONS[filter_of_pixels]}
     number: Any = getattr(processor, "max_num_patches", None)
     if number is not None:
         side = round(int(number) ** 0.5) * int(processor.patch_size)

@@ -20,7 +20,7 @@ from crossgraft.models.building_limits import building_limits, refuse_large_numb
 from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_loading_arguments, refuse_nested_values
 from crossgraft.models.sources.described_places import DescribedPlace, find_place
-from crossgraft.models.sources.hub_description import CONFIG, read_json
+from crossgraft.models.sources.hub_description import CONFIG, number_of_classes, read_json
 from crossgraft.models.sources.hub_models import Repository, repositories_in_cache, repository_of, row_in_cache
 from crossgraft.models.sources.library import AvailableModel, ModelLibrary, Places
 from crossgraft.models.sources.local_checkpoint import read_state_dict
@@ -41,7 +41,7 @@ from crossgraft.models.sources.transformers_networks import (
 from crossgraft.models.sources.transformers_texts import TEXT_FAMILIES, transformers_text_tower
 from crossgraft.models.spec import RANDOM, ModelSpec, name_in_library
 from crossgraft.paths import shortened
-from crossgraft.types import Preprocessing
+from crossgraft.types import Preprocessing, shown_value
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _NEEDS = f"{CONFIG}, {PROCESSOR_FILES[0]} and {_WEIGHTS[0]} (or {_WEIGHTS[1]})"
@@ -223,7 +223,9 @@ def _described(said: Mapping[str, object], *, of: str) -> tuple[str, Mapping[str
     """
     kind = said.get("model_type")
     if "architecture" in said:
-        raise UsageError(f"{CONFIG} of {of} is of timm ({said['architecture']}). Write hf-hub:ORG/NAME or local-dir:FOLDER.")
+        raise UsageError(
+            f"{CONFIG} of {of} is of timm ({shown_value(said['architecture'])}). Write hf-hub:ORG/NAME or local-dir:FOLDER."
+        )
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise UnknownNameError(f"model_type in {CONFIG} of {of}", shortened(str(kind)), [], hint=_OTHERS)
     if said.get("quantization_config") is not None:
@@ -263,7 +265,7 @@ def _arguments(kind: str, said: Mapping[str, object], *, of: str) -> dict[str, o
     if family.classifier is not None and isinstance(architectures, list) and family.classifier in architectures:
         labels = said.get("id2label")
         number = len(cast("Mapping[str, object]", labels)) if isinstance(labels, Mapping) else said.get("num_labels", 2)
-        found[NUM_CLASSES] = number
+        found[NUM_CLASSES] = number_of_classes(number, where=where)
     return found
 
 

@@ -16,7 +16,7 @@ from crossgraft.models.sources.architecture_arguments import refuse_nested_value
 from crossgraft.models.sources.described_places import DescribedPlace
 from crossgraft.models.sources.hub_description import CONFIG, mapping_in
 from crossgraft.models.sources.local_checkpoint import read_state_dict
-from crossgraft.models.sources.text_tower import TextTower
+from crossgraft.models.sources.text_tower import TextTower, logit_numbers
 from crossgraft.models.sources.tokenizer_files import auto_tokenizer
 from crossgraft.models.sources.transformers_networks import quietly, transformers
 
@@ -125,6 +125,7 @@ def transformers_text_tower(
             raise DataError(f"text_config in {CONFIG} of {place.name} describes no text tower: {error}") from error
     _refuse_misfit(told, file=file.name, name=name)
     length = int(configuration.max_position_embeddings)
+    scale, bias = logit_numbers(state, file=file.name)
     return TextTower(
         name=name,
         architecture=family.model,
@@ -133,9 +134,9 @@ def transformers_text_tower(
         tokenizer=TransformersTokenizer(tokenizer, length if family.is_padded else None),
         context_length=length,
         num_tokens=int(configuration.vocab_size),
-        image_projection=_projection(state),
-        logit_scale=float(state["logit_scale"].float().exp()) if "logit_scale" in state else 100.0,
-        logit_bias=float(state["logit_bias"]) if "logit_bias" in state else 0.0,
+        image_projection=_projection(state, getattr(configuration, _PROJECTION_DIM, None), file=file.name),
+        logit_scale=scale,
+        logit_bias=bias,
         device=device,
     )
 
@@ -158,11 +159,18 @@ def _configuration(kind: str, said: Mapping[str, object], *, of: str) -> Any:
         raise DataError(f"text_config in {where} holds a value that transformers refuses: {error}. Copy it again.") from error
 
 
-def _projection(state: Mapping[str, Tensor]) -> nn.Module:
-    """From the pooled output of the image tower to the joint space; SigLIP's is there already."""
-    weight = state.get(_PROJECTION)
-    if weight is None:
+def _projection(state: Mapping[str, Tensor], width: int | None, *, file: str) -> nn.Module:
+    """From the pooled output of the image tower to the joint space of this width; None: SigLIP's is there already.
+
+    Raises:
+        WeightsMismatchError: It is missing, or leads elsewhere.
+    """
+    if width is None:
         return nn.Identity()
+    weight = state.get(_PROJECTION)
+    if weight is None or weight.ndim != 2 or len(weight) != width:
+        found = "is missing" if weight is None else f"is {tuple(weight.shape)}"
+        raise WeightsMismatchError(f"{_PROJECTION} in {file} {found}, and images need {width} rows of it. Check {CONFIG}.")
     layer = cast("nn.Linear", nn.utils.skip_init(nn.Linear, weight.shape[1], weight.shape[0], bias=False))
     layer.load_state_dict({"weight": weight.float()})
     return layer

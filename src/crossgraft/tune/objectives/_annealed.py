@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from crossgraft.errors import UsageError
 from crossgraft.tune.objective import Objective
+from crossgraft.words.formatting import count, counted
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,16 @@ class AnnealedPenalty(Objective):
     def restarts_optimizer_at(self) -> int | None:
         """Where the weight jumps."""
         return self.anneal_steps or None
+
+    def warning_of_length(self, num_steps: int) -> str | None:
+        """A weight that no step has."""
+        if self.weight == 1 or num_steps > self.anneal_steps:
+            return None
+        return (
+            f"--objective {self.name} has its weight of {self.weight:g} after {counted(self.anneal_steps, 'step')}, and this "
+            f"training has {count(num_steps)}: the weight is 1 all along. Train longer, or say --objective "
+            f"{self.name}:weight={self.weight:g},anneal_steps={num_steps // 4}."
+        )
 
     def factor(self, step: int) -> float:
         """Factor of the penalty in this step."""

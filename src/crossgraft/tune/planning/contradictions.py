@@ -425,7 +425,10 @@ def refuse_contradictions(situation: TrainingSituation) -> None:
 
 def warnings_on(situation: TrainingSituation) -> list[str]:
     """What is done as it was asked for, but seldom meant."""
-    return [*(_fill(rule.text, situation) for rule in WARNED if rule.holds(situation)), *warnings_by_domains(situation.domains)]
+    return [
+        *(_fill(rule.text, situation) for rule in WARNED if rule.holds(situation)),
+        *warnings_by_domains(situation.plugins, situation.settings, situation.domains),
+    ]
 
 
 def notes_on(situation: TrainingSituation) -> list[str]:

@@ -14,6 +14,7 @@ from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batches import Sampler, whole_shares
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.choices import Plugins
+from crossgraft.tune.planning.step_cost import steps_per_epoch
 from crossgraft.words.formatting import counted, joined
 
 
@@ -161,16 +162,21 @@ def _refusal_in(domains: TrainingDomains, plugins: Plugins, settings: TrainerSet
 _KINDS = {"domains": "domains", "domains_and_classes": "classes in domains"}
 
 
-def warnings_by_domains(folds: Sequence[TrainingDomains]) -> list[str]:
-    """What is seldom meant: a class that only one domain has is told by whatever tells that domain."""
+def warnings_by_domains(plugins: Plugins, settings: TrainerSettings, folds: Sequence[TrainingDomains]) -> list[str]:
+    """What is seldom meant: a training too short for its objective, and a class that is told by whatever tells its domain."""
+    found: list[str] = []
+    if folds:
+        num_steps = settings.epochs * steps_per_epoch(int(folds[0].sizes.sum()), settings.batch_size)
+        found += filter(None, [plugins.objective.warning_of_length(num_steps)])
     for each in folds:
         if alone := each.classes_of_one_domain:
             pairs = [f"{name} ({each.column} {domain})" for name, domain in alone.items()]
             return [
+                *found,
                 f"Some classes have training images{each.where} in one domain alone: "
-                f"{joined(pairs)}. There whatever tells the domain tells the class, and no objective can take them apart."
+                f"{joined(pairs)}. There whatever tells the domain tells the class, and no objective can take them apart.",
             ]
-    return []
+    return found
 
 
 def notes_by_domains(plugins: Plugins, settings: TrainerSettings, folds: Sequence[TrainingDomains]) -> list[str]:

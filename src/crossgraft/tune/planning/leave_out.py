@@ -121,12 +121,13 @@ def with_split(dataset: Dataset, parts: FoldRows, origins: dict[str, str]) -> Da
     names = parts.of_rows(len(dataset))
     names_and_seen = names.copy()
     names_and_seen[parts.seen] = SEEN
-    split: Split | None = None
-    if not dataset.skipped_unreadable:  # a split is one of all rows, and what they are is not known of unreadable ones
-        kept: dict[Part, str] = {part: origins[part] for part in PARTS}
-        method = "; ".join(f"{part}: {origin}" for part, origin in kept.items())
-        drawn = split_of(names, dataset.listing_fingerprint, method, None, origins=kept)
-        split = drawn.model_copy(update={"rows_fingerprint": dataset.rows_fingerprint})
+    kept: dict[Part, str] = {part: origins[part] for part in PARTS}
+    method = "; ".join(f"{part}: {origin}" for part, origin in kept.items())
+    listed = dataset.whole_listing
+    of_listed = np.full(listed.num_rows, "", dtype=names.dtype)  # an unreadable image is in no part
+    of_listed[listed.kept] = names
+    split = split_of(of_listed, listed.listing_fingerprint, method, None, origins=kept)
+    split = split.model_copy(update={"rows_fingerprint": listed.rows_fingerprint})
     known = dataset.fingerprint_of_split(parts.train)
     return replace(dataset, splits=names_and_seen, split=split, split_fingerprint=known)
 

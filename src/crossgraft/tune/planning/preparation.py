@@ -291,7 +291,7 @@ def prepare(
 ) -> Preparation:
     """Load the model, choose what was left open, and refuse contradictions.
 
-    ``run`` records data and machine; ``checks`` are those of these rows, if they were made before.
+    ``run`` records data, weights and machine; ``checks`` are those of these rows, if they were made before.
     """
     options, dataset, train = request.options, rows.dataset, rows.parts[0].train
     if run is not None:
@@ -301,6 +301,8 @@ def prepare(
     task = dataset.task
     plugins = choose_plugins(options, task)
     backbone = load_start(request.spec, options, scratch=plugins.method.starts_from_scratch, reporter=reporter)
+    if run is not None:
+        run.describe_weights(reporter, {backbone.name: backbone.weights_fingerprint})
     classifier = make_classifier(backbone, task.num_outputs(len(dataset.class_names)), seed=options.seed)
     notes = put_first_adapters_in(classifier, plugins.method, request.adapter, seed=options.seed)
     settings = trainer_settings(options, plugins, num_train=len(train), num_parameters=backbone.num_parameters)

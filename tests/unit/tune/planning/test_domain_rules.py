@@ -107,12 +107,27 @@ def test_mixed_images_belong_to_no_group_of_classes():
         refuse_contradictions(situation(sampler="domains_and_classes", class_weights="balanced"))
 
 
+def warned(folds, objective="erm", **settings):
+    plugins = choose_plugins(TuneOptions(model="test_resnet", objective=objective), task_named("multi-class"))
+    return warnings_by_domains(plugins, TrainerSettings(**settings), folds)
+
+
 def test_a_class_of_one_domain_is_told():
-    assert warnings_by_domains(domains_of()) == warnings_by_domains(()) == []
+    assert warned(domains_of()) == warned(()) == []
     alone = domains_of(np.where(HOSPITALS == 0, LABELS, 0))
-    (said,) = warnings_by_domains(alone)
+    (said,) = warned(alone)
     assert "in one domain alone: malignant (hospital north)." in said
-    assert warnings_by_domains(domains_of(hospitals=np.zeros(26, int))) == []
+    assert warned(domains_of(hospitals=np.zeros(26, int))) == []
+
+
+def test_a_training_that_ends_before_the_weight_of_its_objective_is_told_and_the_advice_works():
+    (said,) = warned(domains_of(), "vrex", epochs=4, batch_size=12)  # two steps an epoch, and one of two images
+    assert "weight of 3 after 500 steps, and this training has 12: the weight is 1 all along" in said
+    advised = said.rpartition("--objective ")[2].removesuffix(".")
+    assert advised == "vrex:weight=3,anneal_steps=3"
+    assert warned(domains_of(), advised, epochs=4, batch_size=12) == warned(domains_of(), "irm", epochs=4, batch_size=12) == []
+    assert warned(domains_of(), "vrex:anneal_steps=12", epochs=4, batch_size=12)  # the last step has the number 11
+    assert warned(domains_of(), "vrex:anneal_steps=11", epochs=4, batch_size=12) == []
 
 
 def test_notes_say_what_a_batch_is_made_of():

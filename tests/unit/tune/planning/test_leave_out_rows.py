@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.progress import Reporter
@@ -65,6 +66,26 @@ def test_one_domain_alone_has_the_rows_that_it_has_among_each():
     assert alone.split_record().rows("test").tolist() == fold.test.tolist()
     assert [row.name for row in alone.split_rows()] == ["train", "val", "test", "seen"]
     assert [row.name for row in left_out(data).split_rows()] == [f"test without {name}" for name in HOSPITALS]
+
+
+def test_the_split_without_a_domain_is_one_of_all_rows_unreadable_ones_too(tmp_path):
+    lines = ["image,label,hospital"]
+    for number in range(24):
+        lines.append(f"{number}.png,{number % 2},{HOSPITALS[number // 12]}")
+        Image.new("L", (16, 16), number).save(tmp_path / f"{number}.png")
+    (tmp_path / "scans.csv").write_text("\n".join(lines))
+    for number in (0, 13, 23):
+        (tmp_path / f"{number}.png").write_bytes(b"broken")
+    data = tmp_path / "scans.csv"
+    drawn = left_out(data, "BONN", skip_unreadable=True)
+    split = drawn.split_record()
+    assert split.num_images == 24
+    assert not {0, 13, 23} & {row for part in ("train", "val", "test") for row in split.rows(part).tolist()}
+    split.save(tmp_path / "split.json")
+    (again,) = rows_of(data, split=tmp_path / "split.json", skip_unreadable=True).parts
+    (before,) = drawn.parts
+    for part in ("train", "val", "test"):
+        assert again.rows(part).tolist() == before.rows(part).tolist()
 
 
 @st.composite
