@@ -241,10 +241,10 @@ def prediction_verdict_section(source: Source[PredictionRecord]) -> Section:
 def _answer(record: PredictionRecord) -> str:
     """How good such answers are, and how many images got which."""
     counts = sorted(record.predicted_counts.items(), key=lambda item: -item[1])
-    shares = [f"{name} {count(number)} ({percent(number / max(record.num_images, 1))})" for name, number in counts if number]
+    shares = [f"{name}: {count(number)} ({percent(number / max(record.num_images, 1))})" for name, number in counts if number]
     more = f" and {counted(len(shares) - _MOST_CLASSES, 'more class', 'more classes')}" if len(shares) > _MOST_CLASSES else ""
     several = "" if recorded_task(record).partitions else "; an image may have several"
-    predicted = f"Predicted for {counted(record.num_images, 'image')}: {', '.join(shares[:_MOST_CLASSES])}{more}{several}."
+    predicted = f"Predicted for {counted(record.num_images, 'image')}. {'; '.join(shares[:_MOST_CLASSES])}{more}{several}."
     return f"{worth_in_words(record)} {predicted}"
 
 

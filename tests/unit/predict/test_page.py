@@ -34,7 +34,7 @@ def record():
 def test_the_verdict_counts_classes_and_says_what_such_answers_are_worth(record, source_of):
     answer = prediction_verdict_section(source_of(record)).blocks[0].answer
     assert answer.startswith("Balanced accuracy 0.70 (")
-    assert answer.endswith("Predicted for 40 images: benign 20 (50\N{NO-BREAK SPACE}%), malignant 20 (50\N{NO-BREAK SPACE}%).")
+    assert answer.endswith("Predicted for 40 images. benign: 20 (50\N{NO-BREAK SPACE}%); malignant: 20 (50\N{NO-BREAK SPACE}%).")
     unknown = prediction_verdict_section(source_of(prediction_record(labelled=False))).blocks[0]
     assert unknown.answer.startswith("When it was fine-tuned: Balanced accuracy 0.83")
     assert "true classes of these images are not known" in unknown.caveat
