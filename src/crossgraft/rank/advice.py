@@ -62,7 +62,7 @@ def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
     sentence = _start_with(names, alike, title, models, others_left_out=len(names) < len(ranked), is_told=is_told)
     whys = {
         "separably above every network with random weights": as_random,
-        f"above their own {title} under shuffled labels": as_shuffled,
+        f"above {'its' if len(as_shuffled) == 1 else 'their'} own {title} under shuffled labels": as_shuffled,
     }
     for why, left_out in whys.items():
         if left_out:

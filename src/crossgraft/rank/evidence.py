@@ -94,7 +94,7 @@ def advised_order(record: RankingRecord) -> list[str]:
 def models_to_train(record: RankingRecord) -> list[str]:
     """The advised ones; where none is, all that have a value, since only a training tells them from random weights.
 
-    None where shuffled labels do as well for all of them: labels or images are to be looked at first.
+    Empty where shuffled labels do as well for all of them: labels or images are to be looked at first.
     """
     advised, ranked = advised_order(record), _with_a_value(record)
     if advised or all(record.cell(name, record.primary_score).above_shuffled is False for name in ranked):

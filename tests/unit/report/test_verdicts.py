@@ -254,9 +254,17 @@ def test_of_many_models_as_many_are_trained_next_as_a_budget_allows(ranking):
     assert "as many of these 6 as a budget allows" in many.answer
 
 
-def test_where_nothing_speaks_for_a_model_the_images_are_looked_at_next(ranking):
+def test_where_random_weights_do_as_well_training_is_next_and_where_shuffled_labels_do_the_images(ranking):
     record = ranking.model_copy(update={"advised": []})
-    assert verdict_of(record, RANKED)[0].following == "crossgraft check /data/lesions.csv --label-column dx --seed 3"
+    verdict, _ = verdict_of(record, RANKED)
+    assert verdict.following.startswith(
+        "crossgraft select /data/lesions.csv --models resnet18,vit_tiny --label-column dx --seed 3"
+    )
+    assert verdict.answer.startswith(record.advice) and "crossgraft select settles it" in verdict.answer
+    cells = [cell.model_copy(update={"above_shuffled": False}) for cell in record.cells]
+    shuffled, _ = verdict_of(record.model_copy(update={"cells": cells}), RANKED)
+    assert shuffled.following == "crossgraft check /data/lesions.csv --label-column dx --seed 3"
+    assert shuffled.answer == record.advice
     of_an_earlier_version = ranking.model_copy(update={"advised": None})
     assert verdict_of(of_an_earlier_version, RANKED)[0].following.startswith("crossgraft tune /data/lesions.csv")
 
