@@ -158,11 +158,7 @@ def written(folder):
 
 @pytest.mark.parametrize(
     ("names", "shown"),
-    [
-        (("größe", "日本"), ("größe", "日本")),
-        (("a\\b", "c^d"), ("a/b", "c^d")),
-        (("x" * 90, "y"), ("x" * 63 + "…", "y")),
-    ],
+    [(("größe", "日本"), ("größe", "日本")), (("a\\b", "c^d"), ("a/b", "c^d")), (("x" * 90, "y"), ("x" * 63 + "…", "y"))],
 )
 def test_names_of_classes_are_read_back_in_any_script(names, shown, tmp_path):
     backbone = load_backbone(ModelSpec("small", "test_resnet", weights="random"), image_size=32)
