@@ -27,6 +27,34 @@ SECONDS = 300
 
 
 MUTATIONS = {
+    # Ten lines, the gravest caveat first, and what is handed on
+    "unit/metrics/test_harms.py": [
+        ("report/verdict.py", "key=lambda note: note.gravity)", "key=lambda note: 0)"),
+        ("metrics/harms.py", "p_value <= LEVEL / len(entries)", "p_value <= LEVEL * len(entries)"),
+        ("metrics/harms.py", "(high is None or high < 1 - missed / images)", "True"),
+        ("metrics/harms.py", "2 * for_what[1] > worst.missed", "for_what[1]"),
+        ("metrics/harms.py", "error <= by_chance + STANDARD_ERRORS * standard_error", "error <= by_chance"),
+    ],
+    "unit/predict/test_page.py": [
+        ("predict/page.py", "_perhaps_seen, _may_be_guessing,", "_perhaps_seen,"),
+        ("predict/page.py", 'f"{name}: {count(number)}', 'f"{name} {count(number)}'),
+        ("metrics/words.py", "if row.high is not None and row.high < guess:", "if False:"),
+    ],
+    "unit/predict/test_dicom_sr.py": [
+        ("predict/dicom_sr.py", "str(header.PatientID)), [])", '""), [])'),
+        ("predict/dicom_sr.py", "if uid in named:", "if False:"),
+        ("predict/dicom_sr.py", "specific_character_set=_UNICODE,", ""),
+        ("predict/dicom_sr.py", r'.replace("\\", "/")', ""),
+    ],
+    "unit/report/test_reading.py": [
+        ("report/said_once.py", "_new(value, said) or _ABOVE) for", "_new(value, said)) for"),
+        ("report/said_once.py", "if sentence.casefold() not in said:", "if True:"),
+    ],
+    "unit/report/test_explorer.py": [
+        ("report/explorer.py", "counted == sum(map(sum, crossed.counts))", "True"),
+        ("report/explorer.py", "-certainty if is_wrong else certainty", "certainty"),
+    ],
+    "unit/rank/test_evidence.py": [("rank/evidence.py", "known.get(name, 0.5)", "0.5")],
     # Recipes and pictures of the five texts
     "unit/fewshot/test_averages.py": [
         ("fewshot/averages.py", "mean > half", "mean > 0"),

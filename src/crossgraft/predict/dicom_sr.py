@@ -139,7 +139,7 @@ def refuse_folder(folder: Path, *, overwrite: bool) -> None:
 
 
 def write_reports(record: PredictionRecord, sources: dict[int, SourceImage], folder: Path) -> int:
-    """One file for each study of a patient, ``study-1.dcm`` …; UIDs are drawn from what is reported, so the same report has the same ones.
+    """One file for each study of a patient, ``study-1.dcm`` …; the same report has the same UIDs.
 
     Args:
         record: The predictions.

@@ -17,7 +17,7 @@ _ABOVE = "See above."
 
 
 def said_once(sections: Sequence[Section]) -> list[Section]:
-    """The sections without sentences that stand in an earlier block; a check or a fact whose text is left out says where it stands."""
+    """The sections without sentences that stand in an earlier block; a check or fact whose text is left out says so."""
     said: set[str] = set()
     return [replace(section, blocks=_blocks(section.blocks, said)) for section in sections]
 
