@@ -50,12 +50,13 @@ def test_the_verdict_counts_classes_and_says_what_such_answers_are_worth(record,
     [
         (0.4, 0.8, "40 images are too few to tell. Guessing gives 0.50, and the interval contains it: "),
         (0.2, 0.4, "Guessing gives 0.50, and all of the interval is below it: the model is worse than guessing."),
-        (0.6, 0.8, "It took 11 of 20 images of benign for malignant"),
+        (0.6, 0.8, "It took 20 of 20 images of benign for malignant"),
     ],
 )
 def test_what_guessing_gives_stands_before_a_class_that_is_missed(low, high, said, record, source_of):
     metrics = [row.model_copy(update={"low": low, "high": high}) if row.class_name is None else row for row in record.metrics]
-    verdict = prediction_verdict_section(source_of(record.model_copy(update={"metrics": metrics}))).blocks[0]
+    rows = [row.model_copy(update={"decision": "malignant"}) for row in record.rows]
+    verdict = prediction_verdict_section(source_of(record.model_copy(update={"metrics": metrics, "rows": rows}))).blocks[0]
     assert verdict.caveat.startswith(said)
 
 
