@@ -204,6 +204,6 @@ def wrong_risks(calibration: CalibrationRecord | None, task: Task) -> Caveat | N
     how = ("too high" if too_high else "too low") if not task.partitions else ("too sure" if too_high else "not sure enough")
     return Caveat(
         f"Its probabilities are off by {_SHARE(error)} on average, mostly {how}: do not read them as risks. Perfect ones would "
-        f"look off by about {_SHARE(by_chance)} on so few images.",
+        f"look off by about {_SHARE(by_chance)} on as many images.",
         Gravity.HARM,
     )
