@@ -27,6 +27,49 @@ SECONDS = 300
 
 
 MUTATIONS = {
+    # Ten lines, the gravest caveat first, and what is handed on
+    "unit/metrics/test_harms.py": [
+        ("report/verdict.py", "key=lambda note: note.gravity)", "key=lambda note: 0)"),
+        ("metrics/harms.py", "level = LEVEL / len(entries)", "level = LEVEL"),
+        ("metrics/harms.py", "return high < 1 - missed / images and", "return"),
+        ("metrics/harms.py", "if high < MOST_FOUND and", "if False and"),
+        ("metrics/harms.py", "range(hits, images + 1)", "range(hits + 1, images + 1)"),
+        ("metrics/harms.py", "range(lowest, highest + 1)", "range(lowest + 1, highest + 1)"),
+        ("metrics/harms.py", "2 * for_what[1] > worst.missed", "for_what[1]"),
+        ("metrics/harms.py", "error <= by_chance + STANDARD_ERRORS * standard_error", "error <= by_chance"),
+    ],
+    "unit/predict/test_page.py": [
+        ("predict/page.py", "_perhaps_seen, _may_be_guessing,", "_perhaps_seen,"),
+        ("predict/page.py", 'f"{name}: {count(number)}', 'f"{name} {count(number)}'),
+        ("metrics/words.py", "if row.high is not None and row.high < guess:", "if False:"),
+    ],
+    "unit/predict/test_dicom_sr.py": [
+        ("predict/dicom_sr.py", "str(header.PatientID)), [])", '""), [])'),
+        ("predict/dicom_sr.py", "if uid in named:", "if False:"),
+        ("predict/dicom_sr.py", "specific_character_set=_UNICODE,", ""),
+        ("predict/dicom_sr.py", r'.replace("\\", "/")', ""),
+    ],
+    "unit/report/test_checklists.py": [("report/checklists/checklist.py", r"[\\`*<&|\[\]]", r"[|]")],
+    "unit/report/test_reading.py": [
+        ("report/said_once.py", "_new(value, said) or _ABOVE) for", "_new(value, said)) for"),
+        ("report/said_once.py", "if sentence.casefold() not in said:", "if True:"),
+    ],
+    "unit/report/test_explorer.py": [
+        ("report/explorer.py", "counted == sum(map(sum, crossed.counts))", "True"),
+        ("report/explorer.py", "-certainty if is_wrong else certainty", "certainty"),
+    ],
+    "unit/rank/test_evidence.py": [
+        ("rank/evidence.py", "known.get(name, 0.5)", "0.5"),
+        ("rank/evidence.py", "return _in_order(record, ranked)\n", "return ranked\n"),
+        ("rank/evidence.py", "above_shuffled is False for name in ranked)", "above_shuffled is None for name in ranked)"),
+    ],
+    "unit/rank/test_advice.py": [
+        ("rank/advice.py", "_value(cell) > _value(each) and separable(cell, each)", "_value(cell) > _value(each)"),
+        ("rank/advice.py", "_value(cell) > _value(each) and separable(cell, each)", "separable(cell, each)"),
+        ("rank/advice.py", "if _value(each) >= _value(cell)", "if _value(each) > _value(cell)"),
+        ("rank/advice.py", "(*as_shuffled, *as_random)]", "as_random]"),
+        ("rank/advice.py", "is_told = not controls or bool(by_model[names[0]].jackknife_values)", "is_told = True"),
+    ],
     # Recipes and pictures of the five texts
     "unit/fewshot/test_averages.py": [
         ("fewshot/averages.py", "mean > half", "mean > 0"),

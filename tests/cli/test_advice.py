@@ -65,8 +65,8 @@ def noisy_images(folder, count, rng, brighter=0):
 
 @pytest.fixture
 def typed(scene, crossgraft):
-    """`typed(words)`: run a command, whose places are those of the scene."""
-    return lambda words: crossgraft(*(str(word).format(**scene) for word in words))
+    """`typed(words)`: run a command, whose places are those of the scene, as a person does: without ``--verbose``."""
+    return lambda words: crossgraft(*(str(word).format(**scene) for word in words), in_brief=True)
 
 
 COMMANDS_WITH_ADVICE = {

@@ -54,7 +54,7 @@ def test_a_plain_folder_is_predicted_with_the_answer_last_and_names_in_the_table
     outcome = crossgraft("predict", "tuned/model", "new images", *CODE)
     assert outcome.code == 0, outcome.err
     assert outcome.out.startswith("Predictions for new images\n30 images · ")
-    assert "Predicted for 30 images: benign " in outcome.out
+    assert "Predicted for 30 images – benign: " in outcome.out
     assert outcome.out.splitlines()[-5] == "  crossgraft predict tuned/model LABELLED_IMAGES --code tiny_models.py"
     assert "visit 2/00.png" in outcome.out
     assert "… and 10 more" in outcome.out

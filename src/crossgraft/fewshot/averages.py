@@ -80,7 +80,7 @@ def _beside_the_next(record: AveragesRecord) -> str:
     if half is None:
         return f"; whether that of {second} is surely lower, only three data sets or more can tell"
     surely = "surely ahead of" if mean > half else "not separable from"
-    return f", {surely} {second} (paired difference {mean:+.3f} ± {half:.3f})"
+    return f", {surely} {second} (paired difference {mean:+.3f} ± {half:.3f}, 95\N{NO-BREAK SPACE}% interval)"
 
 
 @verb("fewshot", AverageOptions)

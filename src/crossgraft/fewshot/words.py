@@ -26,7 +26,8 @@ def is_separable(row: HeadRow) -> bool:
 def answer_in_words(record: FewshotRecord) -> str:
     """The best head, and how it stands to the baseline."""
     best = record.heads[0]
-    sentence = f"{best.head} has an accuracy of {accuracy_in_words(best)} on queries, mean of {episodes_in_words(record)}"
+    sure = "" if best.half_width is None else " (95\N{NO-BREAK SPACE}% interval)"
+    sentence = f"{best.head} has an accuracy of {accuracy_in_words(best)}{sure} on queries, mean of {episodes_in_words(record)}"
     if best.seeds_half_width is not None:
         sentence += f" (over seeds ± {best.seeds_half_width:.3f})"
     if len(record.heads) == 1:

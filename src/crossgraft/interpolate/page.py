@@ -11,7 +11,7 @@ from crossgraft.data.page import data_facts
 from crossgraft.interpolate.plot_trade_off import TradeOff, trade_off_figure
 from crossgraft.interpolate.record import InterpolationPoint, InterpolationRecord, curve_of, joined_in
 from crossgraft.metrics.page import looked_at_before
-from crossgraft.metrics.words import doubt_in_words, guessing, metric_format, metric_in_words, metric_name_in_words
+from crossgraft.metrics.words import guessing, metric_format, metric_in_words, metric_name_in_words, too_few_in_words
 from crossgraft.options.command import RUN
 from crossgraft.options.models import CodeOptions
 from crossgraft.report.blocks import Block, Facts, Heading, Paragraph, Section, figure_for_screens
@@ -52,8 +52,8 @@ def picked_may_be_guessing(source: Source[InterpolationRecord]) -> Caveat | None
     if metric.low is None:
         return Caveat("There is no interval, so nothing tells how far chance goes.", Gravity.EMPTY)
     choices = num_choices(record)
-    doubt = None if choices is None else doubt_in_words(metric, choices)
-    return None if doubt is None else Caveat(f"{counted(metric.num_images, 'image')} are too few to tell. {doubt}", Gravity.EMPTY)
+    doubt = None if choices is None else too_few_in_words(metric, choices)
+    return None if doubt is None else Caveat(doubt, Gravity.EMPTY)
 
 
 def num_choices(record: InterpolationRecord) -> int | None:

@@ -59,7 +59,7 @@ def guessing(metric: str, num_choices: int) -> float | None:
 
 
 def doubt_in_words(row: MetricRecord, num_choices: int) -> str | None:
-    """Said where the interval of a balanced accuracy or an AUC contains what guessing gives; None elsewhere.
+    """Said where the interval of a balanced accuracy or an AUC contains what guessing gives, or is below it; None elsewhere.
 
     >>> row = MetricRecord(metric="auc", title="AUC", value=0.54, low=0.44, high=0.64, num_images=20)
     >>> doubt_in_words(row, 2)
@@ -68,7 +68,17 @@ def doubt_in_words(row: MetricRecord, num_choices: int) -> str | None:
     guess = guessing(row.metric, num_choices)
     if guess is None or row.low is None or row.low > guess:
         return None
+    if row.high is not None and row.high < guess:
+        return f"Guessing gives {guess:.2f}, and all of the interval is below it: the model is worse than guessing."
     return f"Guessing gives {guess:.2f}, and the interval contains it: nothing shows yet that the model is better."
+
+
+def too_few_in_words(row: MetricRecord, num_choices: int) -> str | None:
+    """``doubt_in_words`` after the number of images, where more of them could tell."""
+    doubt, guess = doubt_in_words(row, num_choices), guessing(row.metric, num_choices)
+    if doubt is None or (guess is not None and row.high is not None and row.high < guess):
+        return doubt
+    return f"{counted(row.num_images, 'image')} are too few to tell. {doubt}"
 
 
 def metric_in_words(row: MetricRecord, *, guess: float | None = None, which: str = "") -> str:

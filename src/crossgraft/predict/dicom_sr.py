@@ -1,4 +1,4 @@
-"""Predictions as DICOM structured reports: a measurement report (TID 1500 of PS3.16) for each study.
+"""Predictions as DICOM structured reports: a measurement report (TID 1500 of PS3.16) for each study of a patient.
 
 Every image is one measurement group (TID 1501) that refers to it: the probability of each class, the decision, and that both are
 for research. Codes are of the private scheme ``99CROSSGRAFT``: no public one knows the classes of a user.
@@ -7,6 +7,7 @@ for research. Codes are of the private scheme ``99CROSSGRAFT``: no public one kn
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +20,7 @@ from crossgraft.errors import DataError
 from crossgraft.storage.atomic import refuse_to_replace_folder, replace_folder
 from crossgraft.version import __version__
 from crossgraft.words.formatting import short_fingerprint
+from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -34,6 +36,7 @@ _OF_THE_STUDY = (
     "ReferringPhysicianName",
 )
 """What a document of a study repeats of it; what an image does not say stays empty."""
+_UNICODE = "ISO_IR 192"
 _LONGEST_MEANING = 64
 _SERIES_NUMBER = 9001
 """High, so that a report does not stand among the series of the scanner."""
@@ -68,13 +71,14 @@ def sources_of(images: ImageRows) -> dict[int, SourceImage]:
     """Number of a readable row, from 1 → what a report needs to know of it.
 
     Raises:
-        DataError: An image is not of DICOM, or has not the UIDs by which a report refers to it.
+        DataError: An image is not of DICOM, or has not the UIDs by which a report refers to it, or those of another file.
         UnreadableImageError: A file cannot be read any more.
 
     Cost: each file is read once more.
     """
     found: dict[int, SourceImage] = {}
     headers: dict[Path, Dataset] = {}
+    named: dict[str, str] = {}
     for row in map(int, images.readable_rows):
         place = images.dicom_place(row)
         if place is None:
@@ -84,20 +88,27 @@ def sources_of(images: ImageRows) -> dict[int, SourceImage]:
             )
         if place.path not in headers:
             headers = {place.path: _header(place.path, place.where)}  # of the last file only: its frames follow one another
+            uid = str(headers[place.path].SOPInstanceUID)
+            if uid in named:
+                raise DataError(
+                    f"The images {named[uid]} and {place.where} have the same SOPInstanceUID, so a DICOM structured report could "
+                    "not say which of them it means. Take one of them out, or leave --dicom-sr out."
+                )
+            named[uid] = place.where
         found[row + 1] = SourceImage(headers[place.path], place.frame + 1 if place.num_frames > 1 else None)
     return found
 
 
 def _header(path: Path, where: str) -> Dataset:
     from pydicom.dataset import Dataset
+    from pydicom.uid import UID
 
     with named_problems(where):
         whole = read_dicom(path)
         header = Dataset()
         for keyword in (*NEEDED, *_OF_THE_STUDY):
-            setattr(header, keyword, whole.get(keyword) or "")
-        if character_set := whole.get("SpecificCharacterSet"):
-            header.SpecificCharacterSet = character_set
+            value = whole.get(keyword) or ""
+            setattr(header, keyword, value if isinstance(value, UID) else str(value))  # decoded; written in the set of the report
         missing = [keyword for keyword in NEEDED if not getattr(header, keyword) or not getattr(header, keyword).is_valid]
         for keyword in ("Rows", "Columns", "NumberOfFrames"):
             if keyword in whole:
@@ -128,7 +139,7 @@ def refuse_folder(folder: Path, *, overwrite: bool) -> None:
 
 
 def write_reports(record: PredictionRecord, sources: dict[int, SourceImage], folder: Path) -> int:
-    """One file for each study, ``study-1.dcm`` …; UIDs are drawn from what is reported, so the same report has the same ones.
+    """One file for each study of a patient, ``study-1.dcm`` …; the same report has the same UIDs.
 
     Args:
         record: The predictions.
@@ -141,10 +152,11 @@ def write_reports(record: PredictionRecord, sources: dict[int, SourceImage], fol
     Raises:
         StorageError: The folder cannot be written.
     """
-    studies: dict[str, list[PredictionRow]] = {}
+    studies: dict[tuple[str, str], list[PredictionRow]] = {}  # tools that anonymise may give two patients one study
     for row in record.rows:
         if row.row in sources and row.probabilities:
-            studies.setdefault(str(sources[row.row].header.StudyInstanceUID), []).append(row)
+            header = sources[row.row].header
+            studies.setdefault((str(header.StudyInstanceUID), str(header.PatientID)), []).append(row)
     files = {
         f"study-{number}.dcm": _report(record, rows, [sources[row.row] for row in rows])
         for number, rows in enumerate(studies.values(), start=1)
@@ -178,21 +190,24 @@ def _report(record: PredictionRecord, rows: Sequence[PredictionRow], images: Seq
         title=codes.DCM.ImagingMeasurementReport,
     )
     evidence = list({str(image.header.SOPInstanceUID): image.header for image in images}.values())
-    document = sr.ComprehensiveSR(
-        evidence=evidence,
-        content=content,
-        series_instance_uid=_uid("series", *about),
-        series_number=_SERIES_NUMBER,
-        sop_instance_uid=_uid("document", *about),
-        instance_number=1,
-        manufacturer="crossgraft",
-        manufacturer_model_name=_short(record.model.name),
-        software_versions=__version__,
-        device_serial_number=short_fingerprint(record.model_fingerprint),
-        series_description=f"{USE}: crossgraft",
-        is_complete=True,
-        is_verified=False,
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The string .* is unlikely to")  # names of one part are repeated as they are
+        document = sr.ComprehensiveSR(
+            evidence=evidence,
+            content=content,
+            series_instance_uid=_uid("series", *about),
+            series_number=_SERIES_NUMBER,
+            sop_instance_uid=_uid("document", *about),
+            instance_number=1,
+            manufacturer="crossgraft",
+            manufacturer_model_name=_short(record.model.name),
+            software_versions=__version__,
+            device_serial_number=short_fingerprint(record.model_fingerprint),
+            series_description=f"{USE}: crossgraft",
+            is_complete=True,
+            is_verified=False,
+            specific_character_set=_UNICODE,
+        )
     buffer = io.BytesIO()
     document.save_as(buffer, enforce_file_format=True)
     return buffer.getvalue()
@@ -244,7 +259,8 @@ def _concept(value: str, meaning: str) -> Any:
 
 
 def _short(text: str) -> str:
-    """As long as a meaning or a name in DICOM may be."""
+    """As long as a meaning or a name in DICOM may be; a backslash would part it in two."""
+    text = visible(text).replace("\\", "/")
     return text if len(text) <= _LONGEST_MEANING else f"{text[: _LONGEST_MEANING - 1]}…"
 
 

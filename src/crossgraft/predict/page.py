@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from crossgraft.metrics.harms import errors_of_classes, errors_of_labels, missed_classes, missed_in_words
 from crossgraft.metrics.page import metrics_by_class, metrics_table
-from crossgraft.metrics.words import NOT_SEEN, guessing, looks_in_words, metric_in_words, overall
+from crossgraft.metrics.words import NOT_SEEN, guessing, looks_in_words, metric_in_words, overall, too_few_in_words
 from crossgraft.models.published_names import licence_in_words
 from crossgraft.options.command import DATA, RUN, TypedCommand
 from crossgraft.options.models import CodeOptions
@@ -96,6 +96,15 @@ def _warned(source: Source[PredictionRecord]) -> Caveat | None:
     return Caveat(seen, Gravity.WRONG, Following(line, "to predict images that had no part in it"))
 
 
+def _may_be_guessing(source: Source[PredictionRecord]) -> Caveat | None:
+    """The interval that was measured here contains what guessing gives."""
+    task = recorded_task(source.record)
+    choices = len(source.record.class_names) if task.partitions else 2
+    known = [row for row in overall(source.record.metrics) if row.metric == task.primary_metric]
+    doubt = too_few_in_words(known[0], choices) if known else None
+    return None if doubt is None else Caveat(doubt, Gravity.EMPTY)
+
+
 def _missed_class(source: Source[PredictionRecord]) -> Caveat | None:
     """A class that is missed, or taken for another, more often than the others, of images that the model had not seen."""
     record = source.record
@@ -131,7 +140,8 @@ def _not_measured(source: Source[PredictionRecord]) -> Caveat | None:
 
 def _unreadable(source: Source[PredictionRecord]) -> Caveat | None:
     number = source.record.num_unreadable
-    return Caveat(f"{counted(number, 'image')} could not be read and are left out.", Gravity.HARM) if number else None
+    are = "is" if number == 1 else "are"
+    return Caveat(f"{counted(number, 'image')} could not be read and {are} left out.", Gravity.HARM) if number else None
 
 
 def _looked_at_before(source: Source[PredictionRecord]) -> Caveat | None:
@@ -177,7 +187,7 @@ def _not_calibrated(source: Source[PredictionRecord]) -> Caveat | None:
 
 
 PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (
-    *(_warned, _not_measured, _perhaps_seen, _missed_class, _unreadable),
+    *(_warned, _not_measured, _perhaps_seen, _may_be_guessing, _missed_class, _unreadable),
     *(_not_calibrated, _looked_at_before, _same_images, _other_images),
 )
 """The most severe first, in the order of ``report.verdict``."""
@@ -254,10 +264,10 @@ def counts_section(source: Source[PredictionRecord]) -> Section:
 def _answer(record: PredictionRecord) -> str:
     """How good such answers are, and how many images got which."""
     counts = sorted(record.predicted_counts.items(), key=lambda item: -item[1])
-    shares = [f"{name} {count(number)} ({percent(number / max(record.num_images, 1))})" for name, number in counts if number]
+    shares = [f"{name}: {count(number)} ({percent(number / max(record.num_images, 1))})" for name, number in counts if number]
     more = f" and {counted(len(shares) - _MOST_CLASSES, 'more class', 'more classes')}" if len(shares) > _MOST_CLASSES else ""
     several = "" if recorded_task(record).partitions else "; an image may have several"
-    predicted = f"Predicted for {counted(record.num_images, 'image')}: {', '.join(shares[:_MOST_CLASSES])}{more}{several}."
+    predicted = f"Predicted for {counted(record.num_images, 'image')} – {'; '.join(shares[:_MOST_CLASSES])}{more}{several}."
     return f"{worth_in_words(record)} {predicted}"
 
 

@@ -37,7 +37,9 @@ class Advice(NamedTuple):
 def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell], models: Sequence[ModelRecord]) -> Advice:
     """Advice from intervals and controls only.
 
-    A model that is not above its own architecture with random weights is left out: its pretraining shows nothing here.
+    A model is advised where it is separably above every network with random weights, of whatever architecture, and above its own
+    value under shuffled labels: of the others nothing shows that they know more of the images. Without any interval the values
+    decide which are left out, and no model is one to start with.
     """
     ranked = [row.model for row in ranking.rows if row.rank is not None]
     if not ranked:
@@ -48,24 +50,49 @@ def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
             f"No model is above its own value under shuffled labels: by {title} these images give no evidence for any "
             "of them. Bring more images, or check the labels."
         )
-    left_out = [name for name in not_above_random(models, cells) if name in ranked]
-    names = [name for name in ranked if name not in left_out]
+    controls = [by_model[row.model] for row in ranking.rows if row.role != "candidate" and by_model[row.model].value is not None]
+    controls.sort(key=_value, reverse=True)
+    as_shuffled = [name for name in ranked if by_model[name].above_shuffled is False]
+    as_random = [name for name in ranked if name not in as_shuffled and _rival(by_model[name], controls) is not None]
+    names = [name for name in ranked if name not in (*as_shuffled, *as_random)]
     if not names:
-        which = "The only model is not" if len(left_out) == 1 else f"None of the {len(left_out)} models is"
-        return Advice(
-            f"{which} separably above the same architecture with random weights: by {title} these images give no evidence that "
-            "pretraining helps. Bring more images."
-        )
+        return Advice(_nothing_shown(title, by_model[as_random[0]], len(ranked), controls))
     alike = [name for name in names[1:] if not separable(by_model[names[0]], by_model[name])]
-    sentence = _start_with(names, alike, title, models, others_left_out=bool(left_out))
-    if left_out:
-        verb = "is" if len(left_out) == 1 else "are"
-        sentence += (
-            f" {len(left_out)} of {counted(len(ranked), 'model')} {verb} left out, not separably above the same architecture "
-            f"with random weights: {joined(left_out)}."
-        )
-    controls = [by_model[row.model] for row in ranking.rows if row.role != "candidate"]
-    return Advice(sentence, [names[0], *alike], _caution(title, by_model[names[0]], controls))
+    is_told = not controls or bool(by_model[names[0]].jackknife_values)
+    sentence = _start_with(names, alike, title, models, others_left_out=len(names) < len(ranked), is_told=is_told)
+    whys = {
+        "separably above every network with random weights": as_random,
+        f"above {'its' if len(as_shuffled) == 1 else 'their'} own {title} under shuffled labels": as_shuffled,
+    }
+    for why, left_out in whys.items():
+        if left_out:
+            verb = "is" if len(left_out) == 1 else "are"
+            sentence += f" {len(left_out)} of {counted(len(ranked), 'model')} {verb} left out, not {why}: {joined(left_out)}."
+    caution = (
+        None
+        if is_told
+        else f"Without intervals nothing tells {names[0]} from a network with random weights ({controls[0].model})."
+    )
+    return Advice(sentence, [names[0], *alike], caution)
+
+
+def _rival(cell: ScoreCell, controls: Sequence[ScoreCell]) -> ScoreCell | None:
+    """The first of ``controls`` that a model is not above; without its interval the values decide."""
+    if cell.jackknife_values:
+        return next((each for each in controls if not (_value(cell) > _value(each) and separable(cell, each))), None)
+    return next((each for each in controls if _value(each) >= _value(cell)), None)
+
+
+def _nothing_shown(title: str, best: ScoreCell, num_models: int, controls: Sequence[ScoreCell]) -> str:
+    rival = _rival(best, controls)
+    name = "" if rival is None else rival.model
+    how = "scores higher than" if rival is not None and _value(rival) > _value(best) else "cannot be told apart from"
+    if num_models == 1:
+        return f"{title} does not show that {best.model} knows more of these images than random weights: {name} {how} it."
+    return (
+        f"{title} does not show that any of these {num_models} models knows more of the images than random weights: {name} {how} "
+        f"the best of them, {best.model}."
+    )
 
 
 def not_above_random(models: Sequence[ModelRecord], cells: Sequence[ScoreCell]) -> list[str]:
@@ -89,16 +116,23 @@ def _is_above(cell: ScoreCell, control: ScoreCell) -> bool:
 
 
 def _start_with(
-    names: Sequence[str], alike: Sequence[str], title: str, models: Sequence[ModelRecord], *, others_left_out: bool
+    names: Sequence[str], alike: Sequence[str], title: str, models: Sequence[ModelRecord], *, others_left_out: bool, is_told: bool
 ) -> str:
-    """The best model, with those of ``names`` that are ``alike``: the score cannot tell them from the best."""
+    """The best model, with those of ``names`` that are ``alike``: the score cannot tell them from the best.
+
+    Args:
+        names: The models that are left, the best first.
+        alike: Those of them that are not separable from the first.
+        title: Of the score.
+        models: All of them.
+        others_left_out: Whether some had a value, and no evidence.
+        is_told: Whether an interval tells the best from random weights, where any were scored.
+    """
     best = names[0]
     if len(names) == 1:
-        return (
-            f"Start with {best}: it is the only model above its random weights."
-            if others_left_out
-            else f"Only {best} has a value, so there is nothing to compare it with."
-        )
+        if not others_left_out:
+            return f"Only {best} has a value, so there is nothing to compare it with."
+        return f"Start with {best}: no other model is left." if is_told else f"Of all models only {best} is left."
     if len(alike) == len(names) - 1:
         return f"{title} cannot tell the {len(names)} models apart on these images."
     if alike:
@@ -118,19 +152,6 @@ def _several(names: Sequence[str], title: str, models: Sequence[ModelRecord]) ->
 def _parameters_without_head(model: ModelRecord) -> int:
     """What remains when the linear layer of the source classes is taken off, as it is for another task."""
     return model.num_parameters - (model.num_source_classes or 0) * (model.num_features + 1)
-
-
-def _caution(title: str, best: ScoreCell, controls: Sequence[ScoreCell]) -> str | None:
-    """What speaks against the best model: shuffled labels or a random network that do as well."""
-    if best.above_shuffled is False:
-        return f"{best.model} is not above its own {title} under shuffled labels."
-    higher = [cell.model for cell in controls if _value(cell) > _value(best)]
-    equal = [cell.model for cell in controls if cell.value is not None and not separable(best, cell)]
-    if higher:
-        return f"A network with random weights ({higher[0]}) scores higher than the best model."
-    if equal:
-        return f"A network with random weights ({equal[0]}) cannot be told apart from the best model."
-    return None
 
 
 def write_checks(

@@ -87,8 +87,26 @@ def advised_order(record: RankingRecord) -> list[str]:
     By results on other data where at least two of them have some: the static prior agrees with fine-tuning at 0.52, no score at
     more than 0.36. The others stand where a middling model does. Else by the primary score.
     """
-    ranked = [row.model for row in record.ranking(record.primary_score).rows if row.rank is not None]
-    names = ranked[:1] if record.advised is None else list(record.advised)
+    ranked = _with_a_value(record)
+    return _in_order(record, ranked[:1] if record.advised is None else list(record.advised))
+
+
+def models_to_train(record: RankingRecord) -> list[str]:
+    """The advised ones; where none is, all that have a value, since only a training tells them from random weights.
+
+    Empty where shuffled labels do as well for all of them: labels or images are to be looked at first.
+    """
+    advised, ranked = advised_order(record), _with_a_value(record)
+    if advised or all(record.cell(name, record.primary_score).above_shuffled is False for name in ranked):
+        return advised
+    return _in_order(record, ranked)
+
+
+def _with_a_value(record: RankingRecord) -> list[str]:
+    return [row.model for row in record.ranking(record.primary_score).rows if row.rank is not None]
+
+
+def _in_order(record: RankingRecord, names: list[str]) -> list[str]:
     known = {row.model: row.mean_rank for row in record.prior.rows if row.mean_rank is not None} if record.prior else {}
     if sum(name in known for name in names) < 2:
         return names
@@ -106,7 +124,7 @@ def order_in_words(record: RankingRecord) -> str | None:
 
 def settled_in_words(record: RankingRecord) -> str | None:
     """What settles the choice between several, and how long it takes; None where there is nothing to choose."""
-    names = advised_order(record)
+    names = models_to_train(record)
     if len(names) < 2:
         return None
     seconds = seconds_to_train(record, names)

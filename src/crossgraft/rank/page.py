@@ -11,7 +11,7 @@ from crossgraft.data.page import data_section, unreadable_files
 from crossgraft.models.published_names import licence_in_words
 from crossgraft.models.record import ModelRecord
 from crossgraft.options.command import DATA, ZOO, TypedCommand
-from crossgraft.rank.evidence import MOST_TO_TRAIN, advised_order, order_in_words, settled_in_words, weak_guide
+from crossgraft.rank.evidence import MOST_TO_TRAIN, advised_order, models_to_train, order_in_words, settled_in_words, weak_guide
 from crossgraft.rank.page_agreement import agreement_section
 from crossgraft.rank.page_features import features_section, kinds_section
 from crossgraft.rank.page_scores import rankings_section, scores_section
@@ -93,15 +93,15 @@ RANKING_CAVEATS: tuple[CaveatOf[RankingRecord], ...] = (
 def answer_in_words(record: RankingRecord) -> str:
     """What the images cannot tell apart, where to begin, how weak a guide the order is, and what settles it."""
     if not advised_order(record):
-        return record.advice
+        return " ".join(filter(None, [record.advice, settled_in_words(record)]))
     return " ".join(filter(None, [record.advice, order_in_words(record), weak_guide(record), settled_in_words(record)]))
 
 
 def after_ranking(source: Source[RankingRecord]) -> Following:
-    """To train the best models, or the only one; to look at the data where nothing speaks for any."""
+    """To train the advised models, or all where random weights do as well; to look at the data where shuffled labels do."""
     record, typed = source.record, source.typed
     data = typed.data if typed.verb == "rank" else DATA
-    advised = advised_order(record)
+    advised = models_to_train(record)
     if not advised:
         return Following(typed.then("check", data), "to look for what is wrong with the images")
     candidates = [model.name for model in record.models]

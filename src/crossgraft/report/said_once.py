@@ -17,7 +17,7 @@ _ABOVE = "See above."
 
 
 def said_once(sections: Sequence[Section]) -> list[Section]:
-    """The sections without sentences that stand in an earlier block; a check whose text is left out says where it stands."""
+    """The sections without sentences that stand in an earlier block; a check or fact whose text is left out says so."""
     said: set[str] = set()
     return [replace(section, blocks=_blocks(section.blocks, said)) for section in sections]
 
@@ -37,7 +37,7 @@ def _block(block: Block, said: set[str]) -> Block | None:
         items = [text for item in block.items if (text := _new(item, said))]
         return replace(block, items=items) if items else None
     if isinstance(block, Facts):
-        return replace(block, rows=[(name, text) for name, value in block.rows if (text := _new(value, said))])
+        return replace(block, rows=[(name, _new(value, said) or _ABOVE) for name, value in block.rows])
     if isinstance(block, Checks):
         return replace(block, checks=[each.model_copy(update={"text": _new(each.text, said) or _ABOVE}) for each in block.checks])
     if isinstance(block, Figure):

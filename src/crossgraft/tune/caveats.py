@@ -7,7 +7,7 @@ from crossgraft.edit.page import edited_caveat
 from crossgraft.metrics.harms import missed_class_caveat, wrong_risks
 from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.record import MetricRecord
-from crossgraft.metrics.words import doubt_in_words, metric_format
+from crossgraft.metrics.words import metric_format, too_few_in_words
 from crossgraft.options.models import CodeOptions
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import (
@@ -64,12 +64,8 @@ def too_few_images(source: Source[TuningRecord]) -> Caveat | None:
         return Caveat(
             f"There is no interval ({reason}), so nothing tells how far chance goes.", Gravity.EMPTY, _more_test_images(source)
         )
-    doubt = doubt_in_words(primary, num_choices(record))
-    if doubt is None:
-        return None
-    return Caveat(
-        f"{counted(primary.num_images, 'image')} are too few to tell. {doubt}", Gravity.EMPTY, _more_test_images(source)
-    )
+    doubt = too_few_in_words(primary, num_choices(record))
+    return None if doubt is None else Caveat(doubt, Gravity.EMPTY, _more_test_images(source))
 
 
 def _more_test_images(source: Source[TuningRecord]) -> Following | None:

@@ -135,7 +135,7 @@ def _performance_of_classes(source: Source[TuningRecord]) -> str | None:
     ]  # fmt: skip
     if not rows:
         return None
-    return "; ".join(f"{row.title} of {row.class_name} {row.value:.2f} ({row.low:.2f} to {row.high:.2f})" for row in rows)
+    return "; ".join(f"{row.title} of {row.class_name}: {row.value:.2f} ({row.low:.2f} to {row.high:.2f})" for row in rows)
 
 
 def _subgroups(source: Source[TuningRecord]) -> str | None:

@@ -97,8 +97,12 @@ def test_the_best_average_is_called_ahead_only_where_the_paired_interval_says_so
 
     assert "copa has the best average" in answer([0.1, 0.2, 0.3])
     half = 4.302653 * 0.1 / 3**0.5  # Student's t of two degrees of freedom
-    assert f", not separable from url (paired difference +0.200 ± {half:.3f})." in answer([0.1, 0.2, 0.3])
-    assert ", surely ahead of url (paired difference +0.200 ± 0.025)." in answer([0.19, 0.2, 0.21])
+    assert f", not separable from url (paired difference +0.200 ± {half:.3f}, 95\N{NO-BREAK SPACE}% interval)." in answer(
+        [0.1, 0.2, 0.3]
+    )
+    assert ", surely ahead of url (paired difference +0.200 ± 0.025, 95\N{NO-BREAK SPACE}% interval)." in answer(
+        [0.19, 0.2, 0.21]
+    )
     assert "; whether that of url is surely lower, only three data sets or more can tell." in answer([0.1, 0.1])
 
 

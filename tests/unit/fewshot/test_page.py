@@ -23,7 +23,10 @@ def record(examples):
         ([head("copa", 0.80, 0.002), head("logistic", 0.79)], "not separable from logistic"),
         ([head("logistic", 0.8), head("ncc", 0.79, -0.003)], "no head is above the baseline. Not separable from it: ncc."),
         ([head("logistic", 0.8), head("ncc", 0.7, -0.1)], "episodes: no head is above the baseline."),
-        ([head("logistic", 0.8)], "logistic has an accuracy of 0.800 ± 0.010 on queries, mean of 600 episodes."),
+        (
+            [head("logistic", 0.8)],
+            "logistic has an accuracy of 0.800 ± 0.010 (95\N{NO-BREAK SPACE}% interval) on queries, mean of 600 episodes.",
+        ),
     ],
 )
 def test_the_answer_is_the_best_head_and_how_it_stands_to_the_baseline(record, heads, said):

@@ -150,3 +150,48 @@ def test_the_package_is_asked_for_before_the_model_is_read(tmp_path, monkeypatch
     monkeypatch.setitem(sys.modules, "highdicom", None)
     with pytest.raises(MissingExtraError, match=r"crossgraft\[dicom-sr\]"):
         predict(tmp_path / "no such model", tmp_path, dicom_sr=tmp_path / "sr")
+
+
+def written(folder):
+    return [pydicom.dcmread(path) for path in sorted(folder.glob("*.dcm"))]
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [(("größe", "日本"), ("größe", "日本")), (("a\\b", "c^d"), ("a/b", "c^d")), (("x" * 90, "y"), ("x" * 63 + "…", "y"))],
+)
+def test_names_of_classes_are_read_back_in_any_script(names, shown, tmp_path):
+    backbone = load_backbone(ModelSpec("small", "test_resnet", weights="random"), image_size=32)
+    classifier = make_classifier(backbone, 2, seed=0)
+    save_model(tmp_path / "m", classifier, describe_saved_model(tuning_record(class_names=names), classifier, seed=0))
+    write_ct(tmp_path / "d" / "a.dcm", ct_slice(1), patient="P1", **uids(7, 1))
+    predict(tmp_path / "m", tmp_path / "d", dicom_sr=tmp_path / "sr")
+    (document,) = written(tmp_path / "sr")
+    (found,) = map(said, groups(document))
+    assert found["Decision of the model"] in shown
+    assert f"Probability of {shown[1]}" in found
+
+
+@pytest.mark.parametrize("name", ["Люкceмбypг", "Иванов^Иван"])
+def test_the_name_of_a_patient_is_repeated_from_another_character_set(name, model, tmp_path):
+    elements = {"SpecificCharacterSet": "ISO_IR 144", "PatientName": name, **uids(7, 1)}
+    write_ct(tmp_path / "d" / "a.dcm", ct_slice(1), patient="P1", **elements)
+    predict(model, tmp_path / "d", dicom_sr=tmp_path / "sr")
+    (document,) = written(tmp_path / "sr")
+    assert str(document.PatientName) == name
+
+
+def test_two_patients_with_one_study_uid_are_not_put_into_one_report(model, tmp_path):
+    for number in (1, 2):
+        write_ct(tmp_path / "d" / f"{number}.dcm", ct_slice(number), patient=f"P{number}", **uids(7, number))
+    predict(model, tmp_path / "d", dicom_sr=tmp_path / "sr")
+    told = {document.PatientID: [said(group)["image"] for group in groups(document)] for document in written(tmp_path / "sr")}
+    assert told == {"P1": ["1.2.7.1.1"], "P2": ["1.2.7.1.2"]}
+
+
+def test_two_images_of_one_uid_are_refused(model, tmp_path):
+    for number in (1, 2):
+        write_ct(tmp_path / "d" / f"{number}.dcm", ct_slice(number), patient="P1", **uids(7, 1))
+    with pytest.raises(DataError, match=r"1\.dcm and .*2\.dcm have the same SOPInstanceUID"):
+        predict(model, tmp_path / "d", dicom_sr=tmp_path / "sr")
+    assert not (tmp_path / "sr").exists()

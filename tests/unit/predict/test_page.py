@@ -39,15 +39,30 @@ def record():
 def test_the_verdict_counts_classes_and_says_what_such_answers_are_worth(record, source_of):
     answer = prediction_verdict_section(source_of(record)).blocks[0].answer
     assert answer.startswith("Balanced accuracy 0.70 (")
-    assert answer.endswith("Predicted for 40 images: benign 20 (50\N{NO-BREAK SPACE}%), malignant 20 (50\N{NO-BREAK SPACE}%).")
+    assert answer.endswith("Predicted for 40 images – benign: 20 (50\N{NO-BREAK SPACE}%); malignant: 20 (50\N{NO-BREAK SPACE}%).")
     unknown = prediction_verdict_section(source_of(prediction_record(labelled=False))).blocks[0]
     assert unknown.answer.startswith("When it was fine-tuned: Balanced accuracy 0.83")
     assert "true classes of these images are not known" in unknown.caveat
     nothing = prediction_record(labelled=False, training_metrics=[], num_unreadable=1)
     verdict, others, *_ = prediction_verdict_section(source_of(nothing)).blocks
-    assert "1 image could not be read and are left out." in others.blocks[0].items
+    assert "1 image could not be read and is left out." in others.blocks[0].items
     assert "was not measured" in verdict.answer
     assert prediction_heading(source_of(record)).title == "Predictions for new images"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.4, 0.8, "40 images are too few to tell. Guessing gives 0.50, and the interval contains it: "),
+        (0.2, 0.4, "Guessing gives 0.50, and all of the interval is below it: the model is worse than guessing."),
+        (0.6, 0.8, "It took 20 of 20 images of benign for malignant"),
+    ],
+)
+def test_what_guessing_gives_stands_before_a_class_that_is_missed(low, high, said, record, source_of):
+    metrics = [row.model_copy(update={"low": low, "high": high}) if row.class_name is None else row for row in record.metrics]
+    rows = [row.model_copy(update={"decision": "malignant"}) for row in record.rows]
+    verdict = prediction_verdict_section(source_of(record.model_copy(update={"metrics": metrics, "rows": rows}))).blocks[0]
+    assert verdict.caveat.startswith(said)
 
 
 def test_certain_images_are_shown_under_their_rows(record, source_of, examples):

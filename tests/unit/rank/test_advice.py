@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.rank.advice import write_advice, write_checks
-from crossgraft.rank.model_history import order_models
+from crossgraft.rank.model_history import order_models, separable
 from crossgraft.rank.record import ScoreCell
 from support.model_records import model_record
 
@@ -65,66 +67,88 @@ def test_nothing_above_the_shuffled_labels_is_no_evidence():
     assert advice.models == ()
 
 
-def test_an_advised_model_not_above_its_shuffled_values_is_a_warning():
-    advice = advise([cell(0, "a", 0.9, above=False), cell(1, "b", 0.1)])
-    assert advice.sentence.startswith("Start with a:")
-    assert advice.caution == "a is not above its own LogME under shuffled labels."
-    assert advise([cell(0, "a", 0.9), cell(1, "b", 0.1, above=False)]).caution is None
-
-
-def test_a_random_network_of_another_architecture_as_good_as_the_best_is_a_warning():
-    roles = {"r": "random weights"}
-    higher = advise([cell(0, "a", 0.9), cell(1, "b", 0.1), cell(2, "r", 2.0)], roles)
-    assert higher.caution == "A network with random weights (r) scores higher than the best model."
-    equal = advise([cell(0, "a", 0.9, spread=1), cell(1, "b", 0.1), cell(2, "r", 0.85, spread=1)], roles)
-    assert equal.caution == "A network with random weights (r) cannot be told apart from the best model."
-    assert advise([cell(0, "a", 0.9), cell(1, "b", 0.1), cell(2, "r", 0.1)], roles).caution is None
-
-
-def test_models_that_are_not_above_their_own_random_weights_leave_the_advice():
-    roles, architectures = {"a · random": "random weights"}, {"a": "a", "a · random": "a"}
-    others = [cell(1, "b", 0.5), cell(2, "c", 0.1)]
-    advice = advise([cell(0, "a", 0.9), *others, cell(3, "a · random", 0.95)], roles, architectures=architectures)
+def test_a_model_that_is_not_above_its_shuffled_values_leaves_the_advice():
+    advice = advise([cell(0, "a", 0.9, above=False), cell(1, "b", 0.5), cell(2, "c", 0.1)])
     assert advice == (
-        "Start with b: LogME separates it from every other model that is left. 1 of 3 models is left out, not separably above "
-        "the same architecture with random weights: a.",
+        "Start with b: LogME separates it from every other model that is left. 1 of 3 models is left out, not above its own "
+        "LogME under shuffled labels: a.",
         ["b"],
-        "A network with random weights (a · random) scores higher than the best model.",
+        None,
     )
-    below = advise([cell(0, "a", 0.9), *others, cell(3, "a · random", 0.2)], roles, architectures=architectures)
-    assert below.models == ["a"]
-    assert "left out" not in below.sentence
+    assert advise([cell(0, "a", 0.9), cell(1, "b", 0.1, above=False)]).sentence.startswith(
+        "Start with a: no other model is left."
+    )
 
 
-def test_without_an_interval_the_values_say_whether_a_model_is_above_its_random_weights():
+@pytest.mark.parametrize(
+    ("value", "spread", "how"),
+    [(2.0, 0.001, "scores higher than"), (0.85, 1, "cannot be told apart from"), (0.9, 0, "cannot be")],
+)
+def test_no_model_is_one_to_start_with_where_any_random_network_does_as_well(value, spread, how):
+    cells = [cell(0, "a", 0.9, spread=spread), cell(1, "b", 0.1), cell(2, "r", value, spread=spread)]
+    advice = advise(cells, {"r": "random weights"}, architectures={"a": "a", "b": "b", "r": "another"})
+    assert advice.sentence.startswith(
+        f"LogME does not show that any of these 2 models knows more of the images than random weights: r {how}"
+    )
+    assert advice.sentence.endswith("the best of them, a.")
+    assert advice[1:] == ((), None)
+
+
+def test_what_is_left_is_above_every_random_network():
+    roles = {"r": "random weights", "q": "random weights"}
+    cells = [cell(0, "a", 0.9, spread=1), cell(1, "b", 0.8), cell(2, "c", 0.6), cell(3, "r", 0.1), cell(3, "q", 0.7)]
+    advice = advise(cells, roles)
+    assert advice == (
+        "Start with b: no other model is left. 2 of 3 models are left out, not separably above every network with random "
+        "weights: a and c.",
+        ["b"],
+        None,
+    )
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1), st.booleans()), min_size=1, max_size=5),
+    st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1)), min_size=1, max_size=3),
+)
+@settings(max_examples=60, deadline=None)
+def test_never_start_with_a_model_that_a_random_network_cannot_be_told_from(models, controls):
+    cells = [cell(i % 4, f"m{i}", value, spread=spread, above=above) for i, (value, spread, above) in enumerate(models)]
+    random = [cell((i + 1) % 4, f"r{i}", value, spread=spread) for i, (value, spread) in enumerate(controls)]
+    advice = advise([*cells, *random], {each.model: "random weights" for each in random})
+    named = {each.model: each for each in cells}
+    for name in advice.models:
+        assert named[name].above_shuffled
+        assert all(separable(named[name], each) and named[name].value > each.value for each in random)
+    assert ("Start with" not in advice.sentence) or advice.models
+
+
+def test_without_an_interval_values_leave_models_out_and_none_is_one_to_start_with():
     roles, architectures = {"r": "random weights"}, {"a": "a", "r": "a"}
 
     def advised(value):
         bare = [cell(0, "a", 0.9), cell(1, "b", 0.1), cell(2, "r", value)]
         cells = [each.model_copy(update={"jackknife_values": []}) for each in bare]
-        return advise(cells, roles, architectures=architectures).models
+        return advise(cells, roles, architectures=architectures)
 
-    assert "a" in advised(0.8)
-    assert "a" not in advised(0.9)
+    assert advised(0.8) == (
+        "Of all models only a is left. 1 of 2 models is left out, not separably above every network with random weights: b.",
+        ["a"],
+        "Without intervals nothing tells a from a network with random weights (r).",
+    )
+    assert advised(0.05).sentence == "LogME cannot tell the 2 models apart on these images."
+    assert advised(0.9).models == ()
 
 
-def test_nothing_is_advised_where_no_model_is_above_its_random_weights():
-    roles, architectures = {"r": "random weights"}, {"a": "a", "b": "a", "r": "a"}
-    advice = advise([cell(0, "a", 0.9), cell(1, "b", 0.8), cell(2, "r", 2.0)], roles, architectures=architectures)
-    assert advice.sentence.startswith("None of the 2 models is separably above the same architecture with random weights")
+def test_the_only_model_is_not_said_to_know_more_than_random_weights_where_it_does_not():
+    advice = advise([cell(0, "a", 0.9), cell(2, "r", 2.0)], {"r": "random weights"})
+    assert advice.sentence == (
+        "LogME does not show that a knows more of these images than random weights: r scores higher than it."
+    )
     assert advice.models == ()
-
-
-def test_the_only_model_is_not_above_its_random_weights_where_it_is_not():
-    roles, architectures = {"r": "random weights"}, {"a": "a", "r": "a"}
-    advice = advise([cell(0, "a", 0.9), cell(1, "r", 2.0)], roles, architectures=architectures)
-    assert advice.sentence.startswith("The only model is not separably above the same architecture with random weights")
 
 
 def test_one_model_or_none_has_no_ranking():
     assert advise([cell(0, "a", 0.9)]).sentence == "Only a has a value, so there is nothing to compare it with."
-    advice = advise([cell(0, "a", 0.9), cell(2, "r", 2.0)], {"r": "random weights"})
-    assert advice.caution == "A network with random weights (r) scores higher than the best model."
     assert "no ranking" in advise([ScoreCell(model="a", score="s", value=None, reason="x")]).sentence
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from crossgraft.rank import evidence
-from crossgraft.rank.evidence import OF_KNOWN_RESULTS, OF_SCORES, OF_TRAININGS, advised_order, images_of_training
+from crossgraft.rank.evidence import OF_KNOWN_RESULTS, OF_SCORES, OF_TRAININGS, advised_order, images_of_training, models_to_train
 from crossgraft.rank.page import answer_in_words
 from crossgraft.rank.record import PriorRecord, PriorRow
 from crossgraft.scores import SCORES
@@ -73,6 +73,13 @@ def test_a_score_that_was_not_replayed_is_no_better_a_guide(ranked, monkeypatch)
     assert "was not replayed on published results" in answer_in_words(ranked)
 
 
-def test_where_nothing_speaks_for_a_model_nothing_is_trained(ranked):
+def test_where_nothing_speaks_for_a_model_all_are_trained_in_the_order_of_known_results(ranked):
+    names = [row.model for row in ranked.ranking(ranked.primary_score).rows if row.rank is not None]
     bare = ranked.model_copy(update={"advised": []})
-    assert answer_in_words(bare) == bare.advice
+    assert advised_order(bare) == [] and models_to_train(bare) == names
+    assert answer_in_words(bare).startswith(f"{bare.advice} crossgraft select settles it: it trains ")
+    known = with_prior(ranked, [0.9, 0.1]).model_copy(update={"advised": []})
+    assert models_to_train(known)[0] == names[1] and models_to_train(known)[-1] == names[0]
+    shuffled = bare.model_copy(update={"cells": [cell.model_copy(update={"above_shuffled": False}) for cell in bare.cells]})
+    assert models_to_train(shuffled) == []
+    assert answer_in_words(shuffled) == bare.advice

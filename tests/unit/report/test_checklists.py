@@ -10,7 +10,7 @@ from crossgraft.audit.checklist_answers import AUDIT_ANSWERS
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.predict.checklist_answers import PREDICTION_ANSWERS
 from crossgraft.report.checklists import CHECKLISTS, Checklist, ChecklistItem
-from crossgraft.report.checklists.checklist import answers_of, fill
+from crossgraft.report.checklists.checklist import answers_of, as_markdown, fill
 from crossgraft.report.checklists_of_runs import checklists_section
 from crossgraft.report.kinds import KINDS
 from crossgraft.report.page import blocks_as_markdown
@@ -174,3 +174,11 @@ def test_a_third_checklist_needs_no_other_file(source_of):
     first, second = fill(third, answers_of([(tuned(source_of), TUNING_ANSWERS)]))
     assert first.state == "answered by this run" and "mobilenetv2_100 of timm" in first.answers["model"]
     assert second.state == "yours to answer"
+
+
+def test_names_of_others_write_no_tags_links_or_cells():
+    item = ChecklistItem("1", "Methods", "Sources of the data", ("source of the data",))
+    checklist = Checklist(name="c", title="C", reference="Here.", items=(item,))
+    evil = "<img src=x onerror=alert(1)> ![](http://example.org/x.png) a|b `c"
+    line = as_markdown(checklist, fill(checklist, {"source of the data": evil})).splitlines()[-1]
+    assert line.endswith(r"\<img src=x onerror=alert(1)> !\[\](http://example.org/x.png) a\|b \`c. |")

@@ -46,4 +46,11 @@ def test_what_was_said_is_left_out_below():
     assert folded.blocks[0].items == [other]
     assert paragraph.text == "And this is said for the first time."
     assert checks.checks[0].text == "See above."
-    assert facts.rows == [("Images", "12")]
+    assert facts.rows == [("Groups", "See above."), ("Images", "12")]
+
+
+def test_a_fact_that_is_true_of_two_things_is_left_out_of_neither():
+    said = "Resized to 224 by 224 pixels."
+    (section,) = said_once([Section(name="s", title="S", part="checks", blocks=[Facts([("Model A", said), ("Model B", said)])])])
+    (facts,) = section.blocks
+    assert facts.rows == [("Model A", said), ("Model B", "See above.")]

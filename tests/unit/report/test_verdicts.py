@@ -254,9 +254,17 @@ def test_of_many_models_as_many_are_trained_next_as_a_budget_allows(ranking):
     assert "as many of these 6 as a budget allows" in many.answer
 
 
-def test_where_nothing_speaks_for_a_model_the_images_are_looked_at_next(ranking):
+def test_where_random_weights_do_as_well_training_is_next_and_where_shuffled_labels_do_the_images(ranking):
     record = ranking.model_copy(update={"advised": []})
-    assert verdict_of(record, RANKED)[0].following == "crossgraft check /data/lesions.csv --label-column dx --seed 3"
+    verdict, _ = verdict_of(record, RANKED)
+    assert verdict.following.startswith(
+        "crossgraft select /data/lesions.csv --models resnet18,vit_tiny --label-column dx --seed 3"
+    )
+    assert verdict.answer.startswith(record.advice) and "crossgraft select settles it" in verdict.answer
+    cells = [cell.model_copy(update={"above_shuffled": False}) for cell in record.cells]
+    shuffled, _ = verdict_of(record.model_copy(update={"cells": cells}), RANKED)
+    assert shuffled.following == "crossgraft check /data/lesions.csv --label-column dx --seed 3"
+    assert shuffled.answer == record.advice
     of_an_earlier_version = ranking.model_copy(update={"advised": None})
     assert verdict_of(of_an_earlier_version, RANKED)[0].following.startswith("crossgraft tune /data/lesions.csv")
 
@@ -283,7 +291,8 @@ def test_the_page_says_that_images_had_a_part_in_the_fine_tuning():
     without_test = prediction_record(warnings=[f"9 of 40 images … {NOT_SEEN}."])
     asked, _ = verdict_of(without_test, "crossgraft predict runs/tune images --out runs/p")
     assert asked.following == "crossgraft predict runs/tune OTHER_IMAGES"
-    assert "Odd." in verdict_of(prediction_record(warnings=["Odd."]))[1]
+    odd, others = verdict_of(prediction_record(warnings=["Odd."]))
+    assert "Odd." in (odd.caveat, *others)
 
 
 def test_predictions_that_nobody_measured_are_measured_next():
@@ -292,7 +301,8 @@ def test_predictions_that_nobody_measured_are_measured_next():
     assert "was not measured; the result of the fine-tuning carries over only to images of the same kind." in verdict.caveat
     assert verdict.following == "crossgraft predict runs/tune LABELLED_IMAGES --code net.py"
     record = prediction_record()
-    assert verdict_of(record, typed)[0].caveat.startswith("It took 11 of 20 images of benign for malignant")
+    missed = record.model_copy(update={"rows": [row.model_copy(update={"decision": "malignant"}) for row in record.rows]})
+    assert verdict_of(missed, typed)[0].caveat.startswith("It took 20 of 20 images of benign for malignant")
     right = [row.model_copy(update={"target": row.decision}) for row in record.rows]
     measured, _ = verdict_of(record.model_copy(update={"rows": right}), typed)
     assert "like those of training" in measured.caveat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -118,6 +119,8 @@ def tally(filled: Sequence[FilledItem]) -> str:
 
 
 _HEADER = ("item", "section", "topic", "state", "answered_by_this_run", "yours_to_answer")
+_MARKDOWN = re.compile(r"[\\`*<&|\[\]]")
+"""What a name of a folder or a class could write tags, links or cells with; a backslash before it takes that from it."""
 MARK = "<!-- checklist filled by crossgraft -->"
 """First line of the Markdown file; says that a file may be replaced by another one."""
 
@@ -152,7 +155,7 @@ def _line(row: FilledItem) -> str:
     yours = f"Yours to answer{': ' if row.yours else ''}{row.yours}."
     told = f"Answered by this run: {_told(row).rstrip('.')}." if row.answers else ""
     answer = " ".join([*([told] if told else []), *([yours] if row.state != "answered by this run" else [])])
-    cells = (visible(text).replace("|", "\\|") for text in (row.item.number, row.item.topic, answer))
+    cells = (_MARKDOWN.sub(r"\\\g<0>", visible(text)) for text in (row.item.number, row.item.topic, answer))
     return f"| {' | '.join(cells)} |"
 
 
