@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=600, help="number of them; 600 by default")
     parser.add_argument("--image-size", type=int, default=96, help="pixels of a side; 96 by default")
     given = parser.parse_args()
-    budgets, models, images = (["2min"], "zoo.yaml", 60) if given.smoke else (given.budgets, OF_WEIGHTS, given.images)
+    budgets, models, images = (["2min"], "networks:small", 60) if given.smoke else (given.budgets, OF_WEIGHTS, given.images)
     data = given.data if given.data == "digits" else str(Path(given.data).resolve())
     titles = ("budget", "said for trainings", "booked", "expected of all that was done", "took", "took / expected")
     titles += ("took / budget", "ending", "CPU seconds", "waited")
@@ -58,7 +58,7 @@ def main() -> None:
         for number, budget in enumerate(budgets):
             words = ["select", data, "--models", models, "--code", "networks.py", "--budget", budget, "--no-store"]
             words += ["--limit", str(images), "--image-size", str(given.image_size), "--out", f"run-{number}"]
-            words += ["--epochs", "1"] if given.smoke else []
+            words += ["--epochs", "1", "--workers", "1"] if given.smoke else []
             print(row(budget, words, folder, folder / f"run-{number}"), flush=True)
 
 
