@@ -100,15 +100,19 @@ def without_groups(source: Source[AuditRecord]) -> Caveat | None:
     return Caveat("Without a column of patients, intervals take images as independent: --group-column.", Gravity.UNCHECKED)
 
 
+def _seconds_taken(source: Source[AuditRecord]) -> float | None:
+    """What the same audit will take again; None in a terminal, and where no stage was timed."""
+    return sum(stage.seconds for stage in source.run.stages) or None if source.run else None
+
+
 def after_audit(source: Source[AuditRecord]) -> Following:
     """To see the artefact, or to look deeper; what does not fit into these images is not proposed again."""
     record = source.record
     unseen = [entry for entry in record.entries if entry.outcome == "undetectable"]
     larger = next((name for entry in unseen if (name := large_enough(entry.confounder, entry.reason)) is not None), None)
     if larger is not None:
-        return Following(
-            source.typed.again(("--confounder", larger)), "to try it with letters large enough for the network to see"
-        )
+        line = source.typed.again(("--confounder", larger))
+        return Following(line, "to try it with letters large enough for the network to see", _seconds_taken(source))
     if record.mode == "quick" and any(entry.outcome in ("undetectable", "undecided") for entry in record.entries):
         line = source.typed.again(("--mode", "full"), without=_QUICK_ALONE)
         return Following(line, "to train the networks, which may see more than frozen features")

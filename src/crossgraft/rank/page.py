@@ -11,7 +11,15 @@ from crossgraft.data.page import data_section, unreadable_files
 from crossgraft.models.published_names import licence_in_words
 from crossgraft.models.record import ModelRecord
 from crossgraft.options.command import DATA, ZOO, TypedCommand
-from crossgraft.rank.evidence import MOST_TO_TRAIN, advised_order, models_to_train, order_in_words, settled_in_words, weak_guide
+from crossgraft.rank.evidence import (
+    MOST_TO_TRAIN,
+    advised_order,
+    models_to_train,
+    order_in_words,
+    seconds_to_train,
+    settled_in_words,
+    weak_guide,
+)
 from crossgraft.rank.page_agreement import agreement_section
 from crossgraft.rank.page_features import features_section, kinds_section
 from crossgraft.rank.page_scores import rankings_section, scores_section
@@ -108,7 +116,8 @@ def after_ranking(source: Source[RankingRecord]) -> Following:
     best = typed.model_called(advised[0], among=candidates)
     others = [typed.model_called(name, among=candidates) for name in advised[1:]]
     if not others or _cannot_select(typed):
-        return Following(typed.then("tune", data, flags=[("--model", best)]), f"to fine-tune {advised[0]}")
+        line = typed.then("tune", data, flags=[("--model", best)])
+        return Following(line, f"to fine-tune {advised[0]}", seconds_to_train(record, advised[:1]))
     models = ",".join([best, *others])
     if any("," in name or name.startswith(f"{ZOO}:") for name in [best, *others]):  # which one list cannot name
         models = typed.value("--models") or models

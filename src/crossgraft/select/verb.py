@@ -46,7 +46,7 @@ from crossgraft.tune.planning.preparation import Request, as_typed, checks_of_ro
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.rows_of_run import edit_rows, read_edits
 from crossgraft.tune.tracking import open_tracking
-from crossgraft.words.formatting import duration
+from crossgraft.words.formatting import count, counted, duration
 
 _ONE_TRAINING = {
     "grid": "each model is trained once",
@@ -112,6 +112,7 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
         plan = _plan(study, order, budget, workers, executor, lambda: run.seconds_beside)
         if options.plan:
             return SelectionResult(plan=plan.model_copy(update={"seconds_beside": run.seconds_beside}))
+        run.reporter.say(_left_for_trainings(plan))
         if plan.val_too_small is not None:
             run.reporter.warn(f"{plan.val_too_small} Only the first model of the order is trained.")
         limit = limit_of_val(study)
@@ -235,6 +236,13 @@ def _plan(
     plan = make_selection_plan(study, order, budget, num_parallel=workers.num_parallel, executor=executor, seconds_beside=beside)
     study.run.write_record(SELECTION_PLAN_FILE, plan)
     return plan
+
+
+def _left_for_trainings(plan: SelectionPlanRecord) -> str:
+    """What the budget covers, once the trainings are timed."""
+    names = [name for some in plan.rounds for name in some]
+    which = f"{counted(len(names), 'model')} of {count(len(plan.models))}, the most promising first"
+    return f"{duration(plan.seconds_for_trainings)} of the budget are left for trainings, enough for {which}: {', '.join(names)}."
 
 
 def _in_words(trial: Trial) -> str:

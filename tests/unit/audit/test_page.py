@@ -6,7 +6,7 @@ from crossgraft.audit.letters import TOO_SMALL
 from crossgraft.audit.page import audit_heading, audited_data_section, confounders_section, outcomes_section
 from crossgraft.audit.page_numbers import differences_section, groups_section, numbers_section
 from crossgraft.audit.record import AuditMetric, GateRecord
-from crossgraft.records.base import CheckRecord
+from crossgraft.records.base import CheckRecord, RunRecord, StageRecord
 from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Items, Verdict
 from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import Source
@@ -247,6 +247,9 @@ def test_what_is_lost_in_rounding_is_said(make):
 def test_letters_that_cannot_be_seen_are_tried_larger(make):
     spot = [audit_entry(outcome="undetectable", reason=TOO_SMALL.format(high="4.0"))]
     assert verdict_of(make(entries=spot))[0].following.endswith("--confounder tag:size=0.125")
+    run = RunRecord.model_construct(stages=[StageRecord(name="auditing", seconds=130.0)], as_typed=TYPED, state="done")
+    (shown, *_) = KINDS.get("audit").builders[0](Source(make(entries=spot), run=run)).blocks
+    assert isinstance(shown, Verdict) and shown.purpose.endswith("(about 2 min 10 s)")
     hopeless = [audit_entry(outcome="undetectable", reason=TOO_SMALL.format(high="0.1"))]
     assert "size=" not in verdict_of(make(entries=hopeless))[0].following
     assert "size=" not in verdict_of(make(entries=[audit_entry(outcome="passes", reason="Of 6 pixels.")]))[0].following
