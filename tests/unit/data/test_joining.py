@@ -53,6 +53,11 @@ def test_a_class_is_one_by_its_name_whatever_its_number(first, second):
     assert words(joined(first, second)) == ["cat", "dog", "dog", "dog", "cat"]
 
 
+def test_a_set_whose_classes_are_all_its_own_is_refused_by_name():
+    with pytest.raises(DataError, match=r"third has no class in common with the others \(c; the others: a and b\)"):
+        joined(rows("one", ["a", "b"]), rows("other", ["b", "a"]), rows("third", ["c", "c"]))
+
+
 def test_numbers_and_the_same_numbers_as_text_are_one():
     assert joined(rows("one", [0, 1]), rows("other", ["1", "0"])).labels.tolist() == ["0", "1", "1", "0"]
     assert joined(rows("one", [0, 1]), rows("other", [1, 0])).labels.tolist() == [0, 1, 1, 0]
