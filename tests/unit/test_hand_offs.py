@@ -163,7 +163,8 @@ def test_weights_of_a_library_are_found_again_without_their_folder(data, tmp_pat
 
 def test_a_model_that_no_control_speaks_for_is_not_the_best(data, ranking):
     unlucky = crossgraft.rank_models(data, models="zoo.yaml", allow_code="tiny_models.py", scores=logme, by=logme, **FAST)
-    with pytest.raises(NotApplicable, match=r"There is no best model. LogME does not show that any of these 2 .* ranking.specs has all models"):
+    said = r"There is no best model. LogME does not show that any of these 2 .* ranking.specs has all models"
+    with pytest.raises(NotApplicable, match=said):
         unlucky.best  # noqa: B018
     record = ranking.record
     with pytest.raises(UsageError, match="does not know how narrow is built"):
