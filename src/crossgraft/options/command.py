@@ -301,4 +301,5 @@ class TypedCommand:
 
 def _line(verb: str, inputs: Sequence[str], flags: Sequence[Flag]) -> str:
     words = [word for name, value in flags for word in ([name] if value is None else [name, value])]
-    return shlex.join(["crossgraft", verb, *inputs, *words])
+    paths = [f"./{each}" if each.startswith("-") else each for each in inputs]  # which would be read as options
+    return shlex.join(["crossgraft", verb, *paths, *words])

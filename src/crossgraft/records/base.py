@@ -66,7 +66,7 @@ class ImageAnswer(Record):
 
     model: str = Field(default="", description="Its name, where there are several.")
     decision: str
-    certainty: float = Field(description="How sure it was: see the task.")
+    certainty: float = Field(ge=0.0, allow_inf_nan=False, description="How sure it was: see the task.")
     is_right: bool | None = Field(default=None, description="None: the truth is not known.")
 
 

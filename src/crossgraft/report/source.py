@@ -167,6 +167,8 @@ def _thumbnails(path: Path) -> tuple[Thumbnail, ...]:
         thumbnails = TypeAdapter(list[Thumbnail]).validate_json(_text(path))
     except ValidationError as error:
         raise DataError(_damaged(path, error)) from error
+    if len({tuple(answer.model for answer in each.answers) for each in thumbnails if each.answers}) > 1:
+        raise DataError(f"{path} is damaged: its images have answers of different models. Run the command again.")
     for index, thumbnail in enumerate(thumbnails):
         size = _jpeg_size if thumbnail.jpeg_base64 else _png_size
         width, height = size(thumbnail.jpeg_base64 or thumbnail.png_base64, where=f"{path}, image {index}")

@@ -66,3 +66,9 @@ def test_a_model_is_called_as_it_was_typed(models, name, typed):
 def test_a_model_of_a_folder_is_called_by_both(models, name, typed):
     command = TypedCommand("rank", ("x",), (("--models", models),))
     assert command.model_called(name, among=["a", "b", "c"]) == typed
+
+
+def test_a_path_that_begins_like_an_option_stays_a_path():
+    typed = TypedCommand("check", ("-my images",))
+    assert typed.then("rank", typed.data) == "crossgraft rank './-my images'"
+    assert typed.again() == "crossgraft check './-my images'"

@@ -113,3 +113,14 @@ def test_thumbnails_that_are_no_png(directory, content):
     (directory / "thumbnails.json").write_text(json.dumps(images), encoding="utf-8")
     with pytest.raises(DataError, match=r"thumbnails\.json, image 0: (not a PNG|damaged)"):
         read_run(directory, KINDS)
+
+
+@pytest.mark.parametrize("changes", [{"certainty": -0.1}, {"certainty": float("nan")}, {"model": "another"}])
+def test_answers_that_no_run_writes_are_refused(directory, changes):
+    images = json.loads((directory / "thumbnails.json").read_text(encoding="utf-8"))
+    for image in images:
+        image["answers"] = [{"decision": "a", "certainty": 0.5}]
+    images[1]["answers"] = [{**images[1]["answers"][0], **changes}]
+    (directory / "thumbnails.json").write_text(json.dumps(images), encoding="utf-8")
+    with pytest.raises(DataError, match=r"thumbnails\.json"):
+        read_run(directory, KINDS)
