@@ -41,7 +41,7 @@ def test_the_terminal_shows_table_advice_and_report(ranked):
     assert any("Above shuffled" in line for line in lines)
     assert sum(" control " in line for line in lines) == 2
     assert lines[-1] == "Report: run/report.html"
-    assert max(map(len, lines)) <= 100
+    assert max(len(line) for line in lines if not line.startswith("  crossgraft ")) <= 100  # a command is not broken
 
 
 def test_progress_goes_to_stderr_in_the_users_words(ranked):
