@@ -73,7 +73,7 @@ def test_a_plain_folder_is_predicted_with_the_answer_last_and_names_in_the_table
     page = (tuned.parent / "runs" / "predict-new images" / "report.html").read_text(encoding="utf-8")
     assert "visit 2/00.png" not in page
     assert "This page contains images" in page
-    assert "Most and least certain images" in page
+    assert "Image by image" in page and "Most and least certain images" not in page
 
 
 def test_json_is_one_document_with_names(tuned, crossgraft):

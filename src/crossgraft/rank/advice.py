@@ -123,7 +123,7 @@ def _start_with(
     Args:
         names: The models that are left, the best first.
         alike: Those of them that are not separable from the first.
-        title: Of the score.
+        title: Name of the score.
         models: All of them.
         others_left_out: Whether some had a value, and no evidence.
         is_told: Whether an interval tells the best from random weights, where any were scored.

@@ -19,7 +19,7 @@ _BANDS = ((0.9, "0.9 and above"), (0.7, "0.7 to 0.9"), (0.5, "0.5 to 0.7"), (0.0
 """Certainty by which images are filtered: lowest value, and what is chosen."""
 DIAGONAL_IS_RIGHT = "The diagonal is right; the stronger the colour of a cell, the larger its share of its row."
 MOST_LISTED_GROUPS = 25
-"""Of more groups (patients) one is typed, not chosen from a list."""
+"""Where there are more groups (patients), one is typed, not chosen from a list."""
 _TRUE, _ANSWER, _NOT_KNOWN = "True class", "Answer", "not known"
 
 

@@ -118,6 +118,7 @@ def value_in_words(value: ValueRecord, *, guess: float | None = None) -> str:
 def curve_in_words(row: ComparedVariantRecord) -> str:
     """Where a variant lies relative to the curve of weight interpolation, as far as its interval says.
 
+    >>> from crossgraft.variants.record import DifferenceRecord
     >>> row = ComparedVariantRecord.model_construct(above_curve=DifferenceRecord(value=0.02, low=-0.01, high=0.05))
     >>> curve_in_words(row)
     'above, may be chance'
