@@ -88,7 +88,11 @@ MUTATIONS = {
         ("tune/planning/leave_out.py", "(home == number) & (parts ==", "(parts =="),
         ("tune/planning/leave_out.py", "parts[_whole_groups(dataset, drawn) &", "parts[np.isin(np.arange(len(parts)), drawn) &"),
         ("tune/planning/leave_out.py", "free = trained.used & ~unseen & ~excluded", "free = trained.used & ~unseen"),
-        ("tune/planning/leave_out.py", "members[here].any() and not members[~here].any()", "False"),
+        (
+            "tune/planning/leave_out.py",
+            "domains.index[dataset.members(index)])) == 1",
+            "domains.index[dataset.members(index)])) == 0",
+        ),
     ],
     "unit/tune/domains/test_measuring.py": [
         ("tune/domains/measuring.py", "1 - (1 - CONFIDENCE) / len(known)", "CONFIDENCE"),
@@ -133,8 +137,8 @@ MUTATIONS = {
     "unit/models/test_transformers_models.py": [
         (
             "models/sources/transformers_networks.py",
-            "tokens[:, 0] if self._has_class_token",
-            "tokens[:, 1] if self._has_class_token",
+            "tokens[:, 0] if self.has_class_token",
+            "tokens[:, 1] if self.has_class_token",
         ),
         ("models/sources/transformers_networks.py", "configuration.mask_ratio = 0.0", "pass"),
         ("models/sources/transformers_images.py", "_LARGEST_VALUE * (float", "256 * (float"),
@@ -407,7 +411,7 @@ MUTATIONS = {
         ("geometry/sharpness.py", "weight.copy_(before)\n", "weight.add_(0)\n"),
     ],
     "unit/geometry/test_attention_map.py": [
-        ("geometry/attention_map.py", "(q * layer.scale) @ k", "q @ k"),
+        ("geometry/attention_map.py", "scale is None else scale", "scale is None else 1.0"),
         ("geometry/attention_map.py", "matrix[:, :, self._num_prefix :]", "matrix[:, :, 1:]"),
         ("geometry/attention_map.py", "out.shape != given.shape or", "False and"),
     ],
