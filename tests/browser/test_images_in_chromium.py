@@ -141,6 +141,17 @@ def test_confusion_and_images_are_in_the_first_screen(page):
     assert max(top.values()) < 900
 
 
+def test_a_small_image_fills_its_tile(page):
+    assert page.evaluate(
+        """async () => {
+          const tile = document.querySelector(".tiles li:not([hidden])"), image = tile.querySelector("img");
+          image.src = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='8' height='8'/>";
+          await image.decode();
+          return image.naturalWidth === 8 && image.clientWidth > 0.9 * tile.clientWidth;
+        }"""
+    )
+
+
 def test_the_words_that_are_seen_first_are_few(page, pages):
     seen = page.evaluate(
         """() => { document.querySelectorAll("select").forEach((e) => e.remove());
