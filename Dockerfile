@@ -20,11 +20,11 @@ COPY --from=build /opt/crossgraft /opt/crossgraft
 ENV PATH=/opt/crossgraft/bin:$PATH \
     HF_HUB_OFFLINE=1 \
     HF_HUB_DISABLE_TELEMETRY=1 \
-    CROSSGRAFT_CACHE=/work/.cache \
+    CROSSGRAFT_CACHE=/study/.cache \
     MPLCONFIGDIR=/tmp/matplotlib \
     PYTHONDONTWRITEBYTECODE=1
-RUN useradd --create-home --uid 10001 crossgraft && mkdir /work && chown crossgraft /work
+RUN useradd --create-home --uid 10001 crossgraft && mkdir /study && chown crossgraft /study
 USER 10001
-WORKDIR /work
+WORKDIR /study
 ENTRYPOINT ["crossgraft"]
 CMD ["--help"]

@@ -25,6 +25,7 @@ def write_timm(folder):
 
 
 FORMS = {
+    "local-dir:weights/chest": lambda here: write_timm(here / "weights" / "chest"),
     "hf-hub:ward/lesions": lambda here: write_timm(here / "weights" / "ward--lesions"),
     "open_clip:ward/clip": lambda here: (
         (here / "weights").mkdir(exist_ok=True),

@@ -50,6 +50,15 @@ def test_a_function_stays_a_function_when_the_module_of_its_name_is_imported(pac
     assert inspect.isfunction(crossgraft.rank.aggregate)
 
 
+def test_bars_that_are_not_used_are_not_warned_of_and_everything_else_is(package, tmp_path, recwarn):
+    (tmp_path / "with_a_face" / "work.py").write_text(
+        "import warnings\n\nwarnings.warn('IProgress not found. Please update jupyter')\nwarnings.warn('old')\n\n\n"
+        "def work():\n    return 1\n"
+    )
+    assert package.work() == 1
+    assert [str(warning.message) for warning in recwarn] == ["old"]
+
+
 def test_an_unknown_name_is_none(package):
     for module in (package, crossgraft):
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -74,7 +74,7 @@ def _worst_number(entries: Sequence[AuditEntry]) -> str:
         return f". The largest {title} is {NUMBERS(value)}, of {entry.model} with {entry.confounder} ({_interval(metric)})"
     pull, moved = entry.metric("pull"), ""
     if entry.outcome in ("relies", "sensitive") and pull is not None and pull.value is not None:  # it decided, not the drop
-        moved = f"it moves answers by {NUMBERS(abs(pull.value))} standard deviations, "
+        moved = f"it moves answers by {NUMBERS(pull.value)} standard deviations ({_interval(pull)}), "
     return f": {moved}{title} {NUMBERS(value)} ({_interval(metric)})"
 
 

@@ -29,16 +29,15 @@ from crossgraft.metrics.words import guessing, metric_in_words
 from crossgraft.options._values import refuse_empty
 from crossgraft.predict.verb import predict
 from crossgraft.progress import Reporter
+from crossgraft.rank.record import RankingRecord
 from crossgraft.rank.verb import rank_models
-from crossgraft.records.base import Record
-from crossgraft.report.blocks import Verdict
-from crossgraft.report.kinds import KINDS
-from crossgraft.report.plots.svg import figures_left_out
 from crossgraft.report.source import Source
+from crossgraft.report.terminal import verdict_of
 from crossgraft.result import Result
 from crossgraft.running.command_line import typed_command
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory, open_run
+from crossgraft.select.record import SelectionRecord
 from crossgraft.select.verb import select_model
 from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.verb import fine_tune
@@ -242,8 +241,7 @@ class _Story:
             )
             for name, row in zip(predicted.names, predicted.record.rows, strict=True)
         ]
-        record = self._record(steps, tuned.record, audit.record, new_images)
-        return record.model_copy(update={"ranking": ranking.record, "selection": selection.record, "audit": audit.record})
+        return self._record(steps, ranking.record, selection.record, tuned.record, audit.record, new_images)
 
     def _step(
         self, folder: str, question: str, verb: Any, first: Any, options: Mapping[str, Any], *more: Any
@@ -256,11 +254,19 @@ class _Story:
                 first, *more, **options, no_images=self.no_images, out=self.out / folder, overwrite=True, reporter=self.reporter
             )
         line = result.command_line or ""
-        verdict = _verdict(result.record, self.out / folder, line, room=folder)
+        verdict = verdict_of(Source(result.record, out=self.out / folder, command_line=line))
+        if verdict is None:
+            raise DataError(f"The page of crossgraft {folder} has no verdict.")
         return StoryStep(question=question, command=line, answer=verdict.answer, caveat=verdict.caveat, folder=folder), result
 
     def _record(
-        self, steps: list[StoryStep], tuned: TuningRecord, audit: AuditRecord, new_images: list[DemoPrediction]
+        self,
+        steps: list[StoryStep],
+        ranking: RankingRecord,
+        selection: SelectionRecord,
+        tuned: TuningRecord,
+        audit: AuditRecord,
+        new_images: list[DemoPrediction],
     ) -> StoryRecord:
         primary = tuned.headline
         if primary is None or tuned.mistakes is None:
@@ -282,28 +288,14 @@ class _Story:
             mistakes=tuned.mistakes,
             confused=_confused(tuned),
             mistakes_png=pictures,
+            ranking=ranking,
+            selection=selection,
+            audit=audit,
             new_images=new_images,
             not_shown=NOT_SHOWN,
             checks=tuned.checks,
             references=list({each.key: each for each in [*tuned.references, *audit.references]}.values()),
         )
-
-
-def _verdict(record: Record, out: Path, command_line: str, *, room: str) -> Verdict:
-    """What the page of a run says first.
-
-    Raises:
-        DataError: It says no verdict.
-    """
-    source = Source(record, out=out, command_line=command_line)
-    kind = KINDS.find(str(getattr(record, "kind", "")), room=room)
-    with figures_left_out():
-        for builder in () if kind is None else kind.terminal[::-1]:
-            section = builder(source)
-            for block in () if section is None else section.blocks:
-                if isinstance(block, Verdict):
-                    return block
-    raise DataError(f"The page of crossgraft {room} has no verdict.")
 
 
 _MOST_PAIRS = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from crossgraft.data.describe import describe_data
@@ -56,7 +57,6 @@ def step_section(folder: str) -> SectionBuilder:
         if folder not in places:
             return None
         step = record.steps[places[folder] - 1]
-        more = {RANK: _ranking, SELECT: _selection, TUNE: _mistakes, AUDIT: _audit, PREDICT: _new_images}
         behind: list[Block] = [Code(step.command)]
         if step.caveat is not None:
             behind.append(Paragraph(f"Caveat: {step.caveat}", tone="quiet", page_only=True))
@@ -65,7 +65,7 @@ def step_section(folder: str) -> SectionBuilder:
             behind.append(Subheading(f"{source.prefix}page-{folder}", f"The page of crossgraft {folder}", href=page))
         blocks: list[Block] = [
             Paragraph(step.answer),
-            *(more[folder](record) if folder in more else []),
+            *(_PICTURES[folder](record) if folder in _PICTURES else []),
             Folded("Command, caveat, page", behind, page_only=False),
         ]
         return Section(
@@ -73,18 +73,6 @@ def step_section(folder: str) -> SectionBuilder:
         )
 
     return build
-
-
-def _ranking(record: StoryRecord) -> list[Block]:
-    return _figure(record.ranking, "Dots: scores with 95 % intervals; hollow: random weights.")
-
-
-def _selection(record: StoryRecord) -> list[Block]:
-    return _figure(record.selection, "The square is handed over.")
-
-
-def _audit(record: StoryRecord) -> list[Block]:
-    return _figure(record.audit, "AUC where the artefact comes as in training (i.i.d.) and against it (o.o.d.).")
 
 
 def _figure(record: Record | None, caption: str) -> list[Block]:
@@ -115,6 +103,16 @@ def _new_images(record: StoryRecord) -> list[Block]:
     right = sum(row.target == row.decision for row in record.new_images)
     said = f"{right} of {len(record.new_images)} digits in {NEW_IMAGES}, one of each unseen writer, are read rightly."
     return [Paragraph(said), *([Gallery(pictures, noun="digit")] if pictures else [])]
+
+
+_PICTURES: Mapping[str, Callable[[StoryRecord], list[Block]]] = {
+    RANK: lambda record: _figure(record.ranking, "Dots: scores with 95 % intervals; hollow: random weights."),
+    SELECT: lambda record: _figure(record.selection, "The square is handed over."),
+    TUNE: _mistakes,
+    AUDIT: lambda record: _figure(record.audit, "AUC where the artefact comes as in training (i.i.d.) and against it (o.o.d.)."),
+    PREDICT: _new_images,
+}
+"""What a step shows besides its answer."""
 
 
 def limits_section(source: Source[StoryRecord]) -> Section:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from scipy.special import bdtrc
+
 from crossgraft.metrics.record import CalibrationRecord, ConfusionRecord, MetricRecord
 from crossgraft.report.verdict import Caveat, Gravity
 from crossgraft.tasks import Task
@@ -121,7 +123,7 @@ def missed_classes(entries: Sequence[ClassErrors]) -> list[ClassErrors]:
 def _is_missed(entry: ClassErrors, entries: Sequence[ClassErrors]) -> bool:
     level = LEVEL / len(entries)
     high = -math.inf if entry.sensitivity is None or entry.sensitivity.high is None else entry.sensitivity.high
-    if high < MOST_FOUND and _at_least_by_coin(entry.missed, entry.images) <= level:
+    if high < MOST_FOUND and bdtrc(entry.missed - 1, entry.images, 1 - MOST_FOUND) <= level:
         return True
     if not entry.taken_for:
         return entry.by_guessing is not None and entry.missed >= entry.by_guessing * entry.images
@@ -131,12 +133,6 @@ def _is_missed(entry: ClassErrors, entries: Sequence[ClassErrors]) -> bool:
         return False
     by_chance = _at_least(entry.missed, of=entry.images, drawn=entry.missed + missed, among=entry.images + images)
     return high < 1 - missed / images and by_chance <= level
-
-
-def _at_least_by_coin(hits: int, images: int) -> float:
-    """P(at least ``hits`` of ``images`` where each is one with probability 1 − ``MOST_FOUND``)."""
-    log_tosses = images * math.log(MOST_FOUND)  # which is the same on both sides, at one half
-    return sum(math.exp(_log_ways(images, k) + log_tosses) for k in range(hits, images + 1))
 
 
 def _at_least(hits: int, *, of: int, drawn: int, among: int) -> float:

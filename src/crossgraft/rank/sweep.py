@@ -87,7 +87,7 @@ def foresee(zoo: Zoo, members: Sequence[Member], *, with_measuring: bool) -> Non
             loading = now() - start
             wanted = zoo.reporter.wants_forecast
             cost = stopwatch.measure(Member(spec, "candidate"), backbone, loading=loading) if wanted else None
-            zoo.hand_back(backbone)
+            del backbone
             if cost is not None:
                 costs[spec.architecture_key] = cost
             stage.advance()

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,9 +30,6 @@ from crossgraft.version import __version__
 
 KEPT_BYTES = 256 * 2**20
 """Bytes of prepared images to keep, so that 26 evaluations of a score that looks at images need not decode them again."""
-
-LOADED_BYTES = 2**29
-"""Networks of so many bytes stay loaded between the check of their weights and their look at the images."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,6 @@ class Zoo:
     reporter: Reporter
     primary: str = ""
     precision: Precision = "32"
-    _loaded: dict[str, Backbone] = field(default_factory=dict[str, Backbone], init=False)
 
     @property
     def adaptive(self) -> list[AnyScore]:
@@ -110,20 +106,12 @@ class Zoo:
         return [score for score in self.scores if score.zoo_option is not None]
 
     def load(self, spec: ModelSpec) -> Backbone:
-        """The network of one member; one that waits is handed out once."""
-        if (waiting := self._loaded.pop(spec.name, None)) is not None:
-            return waiting
+        """The network of one member."""
         backbone = load_as_asked(spec, self.options, device=self.device)
         backbone.precision = self.precision
         if self.run is not None:
             self.run.describe_weights(self.reporter, {backbone.name: backbone.weights_fingerprint})
         return backbone
-
-    def hand_back(self, backbone: Backbone) -> None:
-        """Let a network wait for its look at the images, while there is room."""
-        waiting = [*self._loaded.values(), backbone]
-        if sum(p.nbytes for each in waiting for p in each.module.parameters()) <= LOADED_BYTES:
-            self._loaded[backbone.name] = backbone
 
     def extract(self, backbone: Backbone, position: str, *, reporter: Reporter | None = None) -> FeatureSet:
         """Features of all images, from the cache where they are there; by default the reporter of the zoo tells."""

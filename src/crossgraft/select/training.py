@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.errors import DataError
 from crossgraft.running.jobs import Job, Outcome, Work, run_jobs
 from crossgraft.select.planning import SelectionStudy
@@ -30,7 +31,8 @@ class WholeTraining(Work[str, Trial]):
         start, model = time.perf_counter(), job.spec
         work = self.study.work(model)
         training = work.job({})
-        trained = work.read_back(training) or work.do(training)
+        with limit_threads(work.prepared.num_threads), reuse_freed_memory():
+            trained = work.read_back(training) or work.do(training)
         value, rule = trained.record.point.val_metric, work.prepared.rule
         if value is None or value != value:
             raise DataError(f"The metric that picks the model ({rule.metric}) is not defined on val.")

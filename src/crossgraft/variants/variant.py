@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -239,7 +240,7 @@ def _plugins_of(item: str) -> dict[str, Any]:
         if slot is None and Path(choice).is_dir():
             raise UsageError(
                 f"--compare trains what it names (methods, objectives, regularizers), and {choice} is a folder. To put finished "
-                f"runs beside each other: crossgraft compare {choice} OTHER_RUN --data DATA."
+                f"runs beside each other: crossgraft compare {shlex.quote(choice)} OTHER_RUN --data DATA."
             )
         if slot is None:
             known = [each for registry in _SLOTS.values() for each in registry.names()]

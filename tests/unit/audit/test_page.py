@@ -90,9 +90,13 @@ def test_what_is_undecided_says_what_would_decide_it(make):
 
 def test_a_trained_model_is_judged_by_how_far_answers_move_and_that_is_said(make):
     entry = trained_entry()
-    metrics = [*(each for each in entry.metrics if each.name != "pull"), AuditMetric(name="pull", value=-0.5)]
+    metrics = [
+        *(each for each in entry.metrics if each.name != "pull"),
+        AuditMetric(name="pull", value=-0.5, low=-0.7, high=-0.3),
+    ]
     answer = verdict_of(make(mode="trained", entries=[entry.model_copy(update={"metrics": metrics})], gates=[]))[0].answer
-    assert ": it moves answers by 0.500 standard deviations, AUC drop 0.250 (" in answer
+    interval = "95\N{NO-BREAK SPACE}% interval −0.700 to −0.300"
+    assert f": it moves answers by −0.500 standard deviations ({interval}), AUC drop 0.250 (" in answer
 
 
 def test_a_condition_that_holds_is_in_the_answer_and_in_the_checks(make):

@@ -43,7 +43,7 @@ def test_each_step_is_a_command_that_was_run_in_a_folder_of_its_own(tmp_path, mo
     assert 'href="tune/report.html"' in (out / "report.html").read_text(encoding="utf-8")
 
 
-def test_each_step_of_the_page_is_unfolded_and_shows_what_its_own_page_shows_first():
+def test_each_step_of_the_page_is_unfolded_and_shows_what_its_own_page_shows_first(figures):
     record = story_record()
     *sections, limits = [build(Source(record)) for build in story_page.STEPS]
     assert all(section.is_open for section in sections) and not limits.is_open
@@ -53,6 +53,7 @@ def test_each_step_of_the_page_is_unfolded_and_shows_what_its_own_page_shows_fir
     }
     shown = {"rank": record.ranking, "select": record.selection, "audit": record.audit}
     assert {folder for folder, picture in pictures.items() if picture is not None} == set(shown)
+    assert len({str(picture.drawings) for picture in pictures.values() if picture is not None}) == len(shown)
     for folder, own in shown.items():
         assert pictures[folder].drawings == own_figure(own).drawings
     earlier = record.model_copy(update=dict.fromkeys(("ranking", "selection", "audit")))

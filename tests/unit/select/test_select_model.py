@@ -1,16 +1,19 @@
 """``select_model`` from images and a zoo to a model that predicts."""
 
+import io
 import json
 import shutil
 import sys
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from safetensors.torch import save_file
 
 import crossgraft
 from crossgraft.errors import DataError, MissingWeightsError, RunDirectoryError, UsageError
+from crossgraft.progress import Reporter
 from crossgraft.select import planning
 from support.tiny import make_images, make_workspace, tiny_weights
 
@@ -42,7 +45,21 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def selected(folder):
-    return crossgraft.select_model("many", models="zoo.yaml", budget="100%", out=folder / "run", **FAST)
+    """Made where torch would take two threads, which round sums otherwise, while the selection has one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield crossgraft.select_model("many", models="zoo.yaml", budget="100%", out=folder / "run", **FAST)
+    torch.set_num_threads(before)
+
+
+def test_what_a_budget_covers_is_said_before_any_training(folder):
+    said = io.StringIO()
+    reporter = Reporter(stream=said)
+    found = crossgraft.select_model("many", models="zoo.yaml", budget="100%", out=folder / "told", reporter=reporter, **FAST)
+    names = [name for some in found.record.plan.rounds for name in some]
+    covered = f"of the budget are left for trainings, enough for 2 models of 2, the most promising first: {', '.join(names)}."
+    assert covered in said.getvalue() and len(names) == 2
+    assert said.getvalue().index(covered) < said.getvalue().index(" on val, ")
 
 
 def test_one_model_is_handed_over_that_predicts(selected, folder):

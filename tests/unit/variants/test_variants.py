@@ -72,7 +72,9 @@ def test_what_is_wrong_is_said(text, kind, said):
 
 
 def test_a_run_is_no_variant(tmp_path):
-    with pytest.raises(UsageError, match=rf"crossgraft compare {tmp_path} OTHER_RUN --data DATA"):
+    tmp_path = tmp_path / "a run"
+    tmp_path.mkdir()
+    with pytest.raises(UsageError, match=rf"crossgraft compare '{tmp_path}' OTHER_RUN --data DATA"):
         read_variants(f"full,{tmp_path}")
 
 
