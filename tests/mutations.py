@@ -83,7 +83,7 @@ MUTATIONS = {
         ("fewshot/averages.py", "values[seen], values[~seen]", "values[~seen], values[seen]"),
         ("fewshot/averages.py", "float(np.linalg.norm(known)) / len(rows)", "float(np.mean(known))"),
     ],
-    "unit/fewshot/test_gaps.py": [("fewshot/gaps.py", "prototypes[classes].mean(axis=0)", "prototypes.mean(axis=0)")],
+    "unit/fewshot/test_gaps.py": [("fewshot/look.py", "prototypes[classes].mean(axis=0)", "prototypes.mean(axis=0)")],
     "unit/audit/test_readable.py": [
         ("audit/readable.py", "(-1.0, of_look[other])", "(0.0, of_look[other])"),
         ("audit/readable.py", "min(number, len(part) - number) < LEAST_IMAGES", "number < LEAST_IMAGES"),
@@ -159,8 +159,8 @@ MUTATIONS = {
         ("geometry/attention_map.py", "q.shape[-1] ** -0.5 if scale is None else scale", "1.0"),
     ],
     "unit/models/test_open_clip_models.py": [
-        ("models/sources/clip_checkpoints.py", '("ln_1.", "norm1.")', '("ln_1.", "norm2.")'),
-        ("models/sources/clip_checkpoints.py", "tensor.T.contiguous()", "tensor"),
+        ("models/sources/timm_models.py", '("ln_1.", "norm1.")', '("ln_1.", "norm2.")'),
+        ("models/sources/timm_models.py", "tensor.T.contiguous()", "tensor"),
         ("models/sources/open_clip_models.py", '_QUICK if model.get("quick_gelu") else _CLIP', "_CLIP"),
         ("models/sources/open_clip_models.py", "width // head_width", "1"),
         ("models/sources/open_clip_models.py", "prefix = _TRUNK", "prefix = None"),
@@ -194,11 +194,11 @@ MUTATIONS = {
     ],
     "unit/models/test_published_names.py": [
         ("models/zoo.py", ", kwargs=known.arguments)", ")"),
-        ("models/available.py", "{each.name} {each.trained_on}", "{each.name}"),
+        ("models/zoo.py", "{each.name} {each.trained_on}", "{each.name}"),
     ],
     "unit/models/test_files_by_name.py": [
         ("models/resolve.py", "if len(files) != 1", "if not files"),
-        ("models/files_by_name.py", "(read_header(path).architecture or named)", "named"),
+        ("models/resolve.py", "(read_header(path).architecture or named)", "named"),
     ],
     # Scores: signs, factors, centring, what is shared, what is left out
     "unit/scores/test_gbc.py": [

@@ -9,7 +9,8 @@ from safetensors.torch import save_file
 from crossgraft.choice import choose
 from crossgraft.config import parse_yaml
 from crossgraft.errors import CrossgraftError, OutOfMemoryError, UsageError
-from crossgraft.models import ModelSpec, building_limits, load_backbone, read_zoo
+from crossgraft.models import ModelSpec, load_backbone, read_zoo
+from crossgraft.models.sources import architecture_arguments
 from crossgraft.tune.regularizers import REGULARIZERS
 
 HALVES = "\n".join(
@@ -101,7 +102,7 @@ def test_a_header_cannot_ask_for_a_network_that_fills_the_memory(tmp_path, archi
 
 
 def test_a_network_of_very_many_layers_is_refused_while_it_is_built(monkeypatch):
-    monkeypatch.setattr(building_limits, "MOST_TENSORS", 1000)
+    monkeypatch.setattr(architecture_arguments, "MOST_TENSORS", 1000)
     with pytest.raises(UsageError, match="more than 1,000 tensors"):
         load_backbone(
             ModelSpec("m", "vit_tiny_patch16_224", "random", kwargs={"depth": 900_000, "embed_dim": 12, "num_heads": 1})
@@ -109,7 +110,7 @@ def test_a_network_of_very_many_layers_is_refused_while_it_is_built(monkeypatch)
 
 
 def test_the_size_of_a_network_is_compared_with_the_memory_before_it_is_filled(monkeypatch):
-    monkeypatch.setattr(building_limits, "available_memory", lambda: 10_000)
+    monkeypatch.setattr(architecture_arguments, "available_memory", lambda: 10_000)
     with pytest.raises(OutOfMemoryError, match=r"needs more than .* of memory, but only 10 kB is available"):
         load_backbone(ModelSpec("m", "test_resnet", "random"))
 

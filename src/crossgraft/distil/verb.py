@@ -23,9 +23,9 @@ from crossgraft.distil.page import answer_in_words
 from crossgraft.distil.record import DistillationRecord, DistilledDomainRecord
 from crossgraft.errors import DataError, UsageError
 from crossgraft.models import Backbone, load_as_asked
-from crossgraft.models.available import one_model
 from crossgraft.models.backbone import describe_model
 from crossgraft.models.trusted_code import trusted_code
+from crossgraft.models.zoo import one_model
 from crossgraft.options._option import configuration, narrowed, options_of
 from crossgraft.progress import Reporter
 from crossgraft.result import Result

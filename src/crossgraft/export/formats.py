@@ -21,7 +21,7 @@ from crossgraft.export.source_model import Outputs, SourceModel, logits_of_netwo
 from crossgraft.export.triton import TritonRepository
 from crossgraft.export.written import DESCRIPTION, Format, Written, python_block
 from crossgraft.models.adapted import base_model, read_peft_adapter, write_peft_adapter
-from crossgraft.models.head_place import with_head_in_place
+from crossgraft.models.classifier import with_head_in_place
 from crossgraft.models.spec import is_factory_source, library_name
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.version import __version__

@@ -13,7 +13,7 @@ from crossgraft.errors import CrossgraftError, ExportError
 from crossgraft.export.source_model import TOLERANCE, SourceModel, example_images, quietly
 from crossgraft.losses import activate
 from crossgraft.models.adapters.insertion import why_not_mergeable
-from crossgraft.models.head_place import head_places
+from crossgraft.models.classifier import head_places
 from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.recipe import NetworkRecipe
 from crossgraft.models.sources.libraries import library_of

@@ -24,7 +24,7 @@ from crossgraft.export.layout import FILE, Layout, probabilities_line
 from crossgraft.export.source_model import SourceModel, logits_of_network, quietly
 from crossgraft.export.transformers_layout import transformers_layout
 from crossgraft.export.written import Format, Written, python_block
-from crossgraft.models.head_place import head_places
+from crossgraft.models.classifier import head_places
 from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.recipe import NetworkRecipe
 from crossgraft.models.sources.torchvision_models import BUILD_ARGUMENTS, split_source

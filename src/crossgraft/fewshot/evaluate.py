@@ -20,8 +20,8 @@ from torch import Tensor
 from crossgraft.compute import is_out_of_memory, limit_threads, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, DataError, UsageError, located
 from crossgraft.fewshot.episodes import Episode, MetaDataset, Sampler, sample_episode
-from crossgraft.fewshot.gaps import gap_points, sets_gaps
 from crossgraft.fewshot.heads import reads_images
+from crossgraft.fewshot.look import gap_points, sets_gaps
 from crossgraft.fewshot.record import GapPoint
 from crossgraft.seeding import generator
 from crossgraft.statistics import mean_interval

@@ -1,9 +1,9 @@
-"""The support set of one episode as a head sees it: images and prototypes in a plane, their cosines, and their gap."""
+"""Images and prototypes as a head sees them: their gap, in a plane, their cosines, and what follows where the gap is moved."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot.episodes import Episode
-from crossgraft.fewshot.record import BoundRecord, EpisodeLookRecord, HeadLookRecord
+from crossgraft.fewshot.record import BoundRecord, EpisodeLookRecord, GapPoint, HeadLookRecord
 from crossgraft.types import Features
 
 Weighting = Literal["instance", "class"]
@@ -125,7 +125,7 @@ def theorem_3_1(instances: Features, classes: np.ndarray, *, share: float = 1.0)
         classes: (n,) class of each, from 0.
         share: α as a share of its limit, 1 / (N_C · size of the largest class), in [0, 1].
     """
-    unit, counts = _theorems_unit(instances), np.bincount(classes)
+    unit, counts = _unit(instances), np.bincount(classes)
     means = _means(unit, classes)
     logits = unit @ means.T
     own = logits[np.arange(len(unit)), classes]
@@ -168,7 +168,7 @@ def theorem_5_1(instances: Features, prototypes: Features, classes: np.ndarray) 
         prototypes: (C, d) what it makes of prototypes; the same.
         classes: (n,) class of each, from 0.
     """
-    images, centres, counts = _theorems_unit(instances), _theorems_unit(prototypes), np.bincount(classes)
+    images, centres, counts = _unit(instances), _unit(prototypes), np.bincount(classes)
     cosines = images @ centres.T
     own = cosines[np.arange(len(images)), classes].mean()
     pulled = float((cosines @ (counts / counts.sum())).mean())
@@ -188,7 +188,7 @@ def symmetric_cross_entropy(cosines: Features, classes: np.ndarray, *, scale: fl
     return float(of_rows.mean() + of_columns.mean())
 
 
-def _theorems_unit(rows: Rows) -> Rows:
+def _unit(rows: Rows) -> Rows:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
@@ -204,7 +204,7 @@ def _log_sum_exp(rows: Rows) -> Rows:
 MOST_IMAGES = 100
 """Shown of an episode; more make a picture of a page that nobody can read."""
 _MOST_HEADS = 4
-_SHIFTS = np.arange(-30, 31) / 10
+_SHIFTS_OF_CURVE = np.arange(-30, 31) / 10
 _SCALE = math.exp(2.0)
 
 
@@ -259,9 +259,9 @@ def gap_shift_curve(
         * symmetric_cross_entropy(
             _unit(images + shift / 2 * vector) @ _unit(centres - shift / 2 * vector).T, classes, scale=scale
         )
-        for shift in _SHIFTS
+        for shift in _SHIFTS_OF_CURVE
     ]
-    return _SHIFTS.tolist(), losses
+    return _SHIFTS_OF_CURVE.tolist(), losses
 
 
 def _look_at_head(name: str, head: Any, support: np.ndarray, classes: np.ndarray, shown: np.ndarray) -> HeadLookRecord:
@@ -305,5 +305,81 @@ def _plane(rows: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
     return points, (shares[0], shares[1])
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+# The gap, set to other values, to see whether a wider one classifies better.
+#
+# CoPA argues that one map for images and prototypes narrows their gap, that two maps keep it, and that this is why CoPA
+# generalises. Here the gap is moved and nothing else, so that what follows of it can be seen.
+
+SHIFTS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0)
+"""In gaps: −1 closes it, 1 doubles it, up to the division by lengths that follows."""
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+"""Shares of the difference of both maps: 0 is one map for both, 1 as trained."""
+MOMENTS = (0.0, 0.125, 0.25, 0.5, 1.0)
+"""Shares of the training, after which one map for both is looked at."""
+AS_IT_IS = {"features": 0.0, "maps": 1.0}
+
+
+def sets_gaps(head: object) -> bool:
+    """Whether a head has images and prototypes that can be moved."""
+    return callable(getattr(head, "clouds", None)) and getattr(head, "distance", "cos") == "cos"
+
+
+def gap_points(name: str, head: Any, features: Features, labels: np.ndarray, episode: Episode) -> Iterator[GapPoint]:
+    """One head, fitted to the episode, with its gap moved.
+
+    Args:
+        name: What the head is called.
+        head: A fitted head with ``clouds`` whose prediction is the nearest prototype by cosine.
+        features: (n, d) of all rows.
+        labels: (n,).
+        episode: Rows of the support set and of the queries.
+
+    Cost: 8 predictions; of CoPA with two maps 7 more; of one map for both the head is fitted anew for each of 4 numbers of steps.
+    """
+    support, query = (np.asarray(features[rows], dtype=np.float64) for rows in (episode.support, episode.query))
+    names, classes = np.unique(labels[episode.support], return_inverse=True)
+    right = np.searchsorted(names, labels[episode.query])
+
+    def point(moved: Any, at: float, images: np.ndarray, prototypes: np.ndarray, queries: np.ndarray, **more: Any) -> GapPoint:
+        both = gap_of(torch.from_numpy(images), torch.from_numpy(prototypes), torch.from_numpy(classes))
+        hits = (_unit(queries) @ _unit(prototypes).T).argmax(axis=1) == right
+        facts = {"gap": both.by_instance, "gap_by_class": both.by_class, "accuracy": float(hits.mean())}
+        return GapPoint(head=name, moved=moved, at=at, **facts, **more)
+
+    images, prototypes = (_unit(np.asarray(cloud, np.float64)) for cloud in head.clouds(support))
+    queries = _unit(np.asarray(head.clouds(query)[0], np.float64))
+    vector = images.mean(axis=0) - prototypes[classes].mean(axis=0)  # Δ, each prototype once per image
+    for shift in SHIFTS:
+        along = shift / 2 * vector
+        yield point("features", shift, images + along, prototypes - along, queries + along)
+    of_images = getattr(head, "instance_weights_", None)
+    one_map = getattr(head, "weights_", None)
+    if of_images is not None and one_map is None:
+        yield from _maps_apart(head, support, query, point)
+    if one_map is not None:
+        for steps in dict.fromkeys(round(moment * head.steps) for moment in MOMENTS):  # of few steps, moments fall together
+            now = head
+            if steps != head.steps:
+                unfitted: Any = clone(head)
+                now = unfitted.set_params(steps=steps).fit(features[episode.support], classes)
+            bound = theorem_3_2(support, classes, np.asarray(now.weights_, np.float64))
+            squared = float(np.square(support.mean(axis=0) - _means(support, classes).mean(axis=0)).sum())
+            clouds = (np.asarray(cloud, np.float64) for cloud in (*now.clouds(support), now.clouds(query)[0]))
+            of_bound: dict[str, float] = {}
+            if squared > _LEAST_SQUARE * float(np.square(support).sum(axis=1).mean()):
+                of_bound = {"coefficient": (bound.upper or 0.0) / squared, "squared_ratio": bound.value / squared}
+            yield point("training", float(steps), *clouds, **of_bound)
+
+
+_LEAST_SQUARE = 1e-12
+"""Share of the mean squared length of features: a smaller squared gap is rounding, as where all classes have as many images."""
+
+
+def _maps_apart(head: Any, support: np.ndarray, query: np.ndarray, point: Any) -> Iterator[GapPoint]:
+    """W_I = S + t·D and W_P = S − t·D, S the mean of both maps and D half of their difference."""
+    first, second = (np.asarray(each, np.float64) for each in (head.instance_weights_, head.prototype_weights_))
+    shared, half = (first + second) / 2, (first - second) / 2
+    prototypes = np.asarray(head.prototypes_, np.float64)
+    for share in SHARES:
+        for_images, for_prototypes = shared + share * half, shared - share * half
+        yield point("maps", share, support @ for_images.T, prototypes @ for_prototypes.T, query @ for_images.T)

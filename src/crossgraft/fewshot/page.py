@@ -6,10 +6,17 @@ from functools import partial
 
 from crossgraft.data.page import data_facts, data_gallery, unreadable_files
 from crossgraft.fewshot.averages_page import AVERAGES
-from crossgraft.fewshot.plot_episode_look import episode_look_figure
-from crossgraft.fewshot.plot_gaps import gaps_figure
-from crossgraft.fewshot.record import NUMBERS, EpisodeLookRecord, FewshotRecord, GapSummary, HeadLookRecord, HeadRow
-from crossgraft.fewshot.words import answer_in_words, episodes_in_words, is_separable
+from crossgraft.fewshot.plots import episode_look_figure, gaps_figure
+from crossgraft.fewshot.record import (
+    NUMBERS,
+    EpisodeLookRecord,
+    FewshotRecord,
+    GapSummary,
+    HeadLookRecord,
+    HeadRow,
+    answer_in_words,
+    episodes_in_words,
+)
 from crossgraft.options.command import DATA
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind
@@ -190,7 +197,7 @@ def heads_section(source: Source[FewshotRecord]) -> Section:
             (Column(f"Difference to {record.baseline}", numeric=True), lambda row: number(row.difference, NUMBERS)),
             *columns_of(HeadRow, "difference_half_width"),
             *(columns_of(HeadRow, "difference_seeds_half_width") if has_seeds else []),
-            (Column("Separable"), lambda row: words("baseline") if row.head == record.baseline else yes_or_no(is_separable(row))),
+            (Column("Separable"), lambda row: words("baseline") if row.head == record.baseline else yes_or_no(row.is_separable)),
             *columns_of(HeadRow, "rank", "plain_rank", "seconds"),
         ],
         caption=f"Heads on {episodes_in_words(record)}, best first",
@@ -304,7 +311,7 @@ def few_episodes(source: Source[FewshotRecord]) -> Caveat | None:
 def baseline_leans(source: Source[FewshotRecord]) -> Caveat | None:
     """What is above a baseline that favours large classes may be no better than a fair one."""
     record = source.record
-    ahead = [row.head for row in record.heads if is_separable(row) and (row.difference or 0) > 0]
+    ahead = [row.head for row in record.heads if row.is_separable and (row.difference or 0) > 0]
     if not (record.baseline_leans and ahead):
         return None
     fair = f"{record.baseline}{',' if ':' in record.baseline else ':'}balanced=true"

@@ -28,8 +28,8 @@ from crossgraft.fewshot.parts import EpisodeImages
 from crossgraft.fewshot.prompts import Prompted, encode_prompts, read_prompts
 from crossgraft.fewshot.result import cite, notes_of_head
 from crossgraft.models import Backbone, load_as_asked, load_text_tower
-from crossgraft.models.available import one_model
 from crossgraft.models.preprocessing import describe_preprocessing
+from crossgraft.models.zoo import one_model
 from crossgraft.options._option import configuration, options_of
 from crossgraft.options.data import Rows, SourceOptions, TableOptions, Unreadable
 from crossgraft.predict.predicted import finish, refuse_to_lose, rows_of, totals_of, with_look

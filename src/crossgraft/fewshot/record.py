@@ -10,7 +10,7 @@ from crossgraft.data.record import DatasetRecord
 from crossgraft.models.record import ModelRecord
 from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share, SparseRecord
 from crossgraft.report.tables import Shown
-from crossgraft.words.formatting import NumberFormat
+from crossgraft.words.formatting import NumberFormat, counted
 
 NUMBERS = NumberFormat(decimals=3)
 _RANK = NumberFormat(decimals=1)
@@ -95,6 +95,13 @@ class HeadRow(SparseRecord):
         description="Mean time of an episode, for fit and predict, on one thread."
     )
     warnings: dict[str, Count] = {}
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether the interval of the difference to the baseline leaves out 0."""
+        if self.difference is None or self.difference_half_width is None:
+            return False
+        return abs(self.difference) > self.difference_half_width
 
 
 class BoundRecord(Record):
@@ -234,3 +241,43 @@ class AveragesRecord(Record):
     sets: list[AveragedSet] = Field(description="Those that are seen first, as they were given.")
     samplers: list[str]
     references: list[Reference]
+
+
+def accuracy_in_words(row: HeadRow) -> str:
+    """Mean and interval, if there is one.
+
+    >>> found = {"accuracy": 0.71234, "half_width": 0.0061, "difference": None}
+    >>> accuracy_in_words(HeadRow(head="ncc", title="NCC", rank=1, plain_rank=1, seconds=0.1, **found))
+    '0.712 ± 0.006'
+    """
+    return f"{row.accuracy:.3f}{_interval(row.half_width)}"
+
+
+def answer_in_words(record: FewshotRecord) -> str:
+    """The best head, and how it stands to the baseline."""
+    best = record.heads[0]
+    sure = "" if best.half_width is None else " (95\N{NO-BREAK SPACE}% interval)"
+    sentence = f"{best.head} has an accuracy of {accuracy_in_words(best)}{sure} on queries, mean of {episodes_in_words(record)}"
+    if best.seeds_half_width is not None:
+        sentence += f" (over seeds ± {best.seeds_half_width:.3f})"
+    if len(record.heads) == 1:
+        return f"{sentence}."
+    baseline = record.head(record.baseline)
+    if best.difference is None:
+        others = [row for row in record.heads[1:] if not row.is_separable]
+        near = ", ".join(row.head for row in others)
+        return f"{sentence}: no head is above the baseline." + (f" Not separable from it: {near}." if near else "")
+    difference = f"{best.difference:+.3f}{_interval(best.difference_half_width)}"
+    verdict = "above" if best.is_separable else "not separable from"
+    return f"{sentence}, {verdict} {baseline.head} ({accuracy_in_words(baseline)}; paired difference {difference})."
+
+
+def episodes_in_words(record: FewshotRecord) -> str:
+    """600 episodes, or so many of each seed."""
+    episodes = counted(record.num_episodes, "episode")
+    return episodes if record.num_seeds == 1 else f"{counted(record.num_seeds, 'seed')} of {episodes} each"
+
+
+def _interval(half_width: float | None) -> str:
+    """Where episodes are too few, or all the same, there is none."""
+    return "" if half_width is None else f" ± {half_width:.3f}"

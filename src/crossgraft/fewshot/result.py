@@ -11,10 +11,9 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from crossgraft.fewshot.evaluate import EpisodeTable, joined
-from crossgraft.fewshot.gaps import AS_IT_IS
 from crossgraft.fewshot.heads import HEADS
-from crossgraft.fewshot.record import FewshotRecord, GapPoint, GapSummary, HeadRow, SizeRow
-from crossgraft.fewshot.words import answer_in_words
+from crossgraft.fewshot.look import AS_IT_IS
+from crossgraft.fewshot.record import FewshotRecord, GapPoint, GapSummary, HeadRow, SizeRow, answer_in_words
 from crossgraft.records.base import Reference
 from crossgraft.result import Result
 from crossgraft.statistics import leaderboard_ranks

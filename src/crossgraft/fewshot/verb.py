@@ -33,9 +33,8 @@ from crossgraft.fewshot.episode_work import (
 )
 from crossgraft.fewshot.episodes import SAMPLERS, Sampler
 from crossgraft.fewshot.evaluate import episode_of, joined
-from crossgraft.fewshot.gaps import sets_gaps
 from crossgraft.fewshot.heads import ZeroShotHead, reads_images
-from crossgraft.fewshot.look import look_at_episode
+from crossgraft.fewshot.look import look_at_episode, sets_gaps
 from crossgraft.fewshot.options import FewshotOptions
 from crossgraft.fewshot.parts import EpisodeImages, EpisodeWork, evaluate_in_parts
 from crossgraft.fewshot.prompts import encode_prompts, read_prompts
@@ -50,8 +49,8 @@ from crossgraft.fewshot.result import (
     notes_of_head,
 )
 from crossgraft.models import Backbone, load_as_asked, load_text_tower
-from crossgraft.models.available import one_model
 from crossgraft.models.backbone import describe_model
+from crossgraft.models.zoo import one_model
 from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Piece, Reporter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Generator, Hashable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.models.device import Precision, explain_missing_operations, move_to_device
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
-from crossgraft.models.known import Known
 from crossgraft.models.layers import count_parameters, main_layers, observe_layers
 from crossgraft.models.penultimate import BackboneOutput, Route, find_route, read_out
 from crossgraft.models.preprocessing import describe_preprocessing
@@ -44,6 +43,31 @@ def describe_model(backbone: Backbone, role: Role, *, seconds: float | None = No
 
 
 Images = Float[Tensor, "num_samples channels height width"]
+T = TypeVar("T")
+_MOST_FINDINGS = 64
+
+
+class Known(Generic[T]):
+    """What was found out by running a network, for the next one that is the same to the last bit.
+
+    A process that trains one network many times finds out once where its head is. Of the last 64 networks; findings hold no
+    tensors.
+    """
+
+    def __init__(self) -> None:
+        self._findings: dict[Hashable, T] = {}
+
+    def get(self, key: Hashable | None) -> T | None:
+        """The finding for ``key``; None where there is none, or no key."""
+        return self._findings.get(key)
+
+    def keep(self, key: Hashable | None, finding: T) -> T:
+        """Remember and return it; one without a key is not kept."""
+        if key is not None:
+            while len(self._findings) >= _MOST_FINDINGS:
+                del self._findings[next(iter(self._findings))]
+            self._findings[key] = finding
+        return finding
 
 
 class _Looked(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, NamedTuple, cast
@@ -16,17 +16,17 @@ from torch import Tensor, nn
 from crossgraft.errors import DataError, UsageError
 from crossgraft.models.adapters import AdapterRecipe, adapters_of
 from crossgraft.models.adapters.insertion import rebuild_adapters
-from crossgraft.models.backbone import Backbone
-from crossgraft.models.known import Known
+from crossgraft.models.backbone import Backbone, Known
 from crossgraft.models.layers import building_blocks, parameter_depths
-from crossgraft.models.penultimate import features_along
+from crossgraft.models.penultimate import features_along, linear_heads
 from crossgraft.models.recipe import NetworkRecipe, build_network
-from crossgraft.models.surgery import Cut, forget_caches, repeat_cut, take_head_out
+from crossgraft.models.surgery import Cut, forget_caches, put_layer, repeat_cut, take_head_out
 from crossgraft.models.trusted_code import NOTHING, TrustedCode
 from crossgraft.seeding import torch_generator
 from crossgraft.types import Preprocessing, shown_value
 
 _HEAD_STD = 0.02
+_SAME_OUTPUT = 1e-5
 _Width = Annotated[int, Field(ge=1, le=1_000_000)]  # of a layer that is read from a file; far above what networks have
 
 
@@ -265,7 +265,12 @@ def rebuild_classifier(
     """
     recipe = recipe if isinstance(recipe, ClassifierRecipe) else read_recipe(recipe)
     if network is None:
-        network = _build(recipe, trusted)
+        if recipe.network is None:
+            raise UsageError(
+                f"{recipe.name} was made in Python, so it cannot be built from its name. Build the same network and pass it as "
+                "network=, or fine-tune a model that is named package.module:factory."
+            )
+        network = build_network(recipe.network, recipe.preprocessing, trusted=trusted)
     try:
         repeat_cut(network, recipe.cut)
         classifier = Classifier(network, recipe).eval()
@@ -279,10 +284,44 @@ def rebuild_classifier(
     return classifier
 
 
-def _build(recipe: ClassifierRecipe, trusted: TrustedCode) -> nn.Module:
-    if recipe.network is None:
+def head_places(classifier: Classifier, network: nn.Module) -> Sequence[str]:
+    """Names of the linear layers that the new head belongs to, where the network is handed on; several where it averages heads.
+
+    Args:
+        classifier: Its recipe says where a head was taken out.
+        network: The same architecture, with a head for as many classes.
+    """
+    cut = classifier.recipe.cut
+    if cut.route.kind == "linear_head":
+        return [cut.route.head]
+    if cut.removed:
+        return cut.removed
+    shape, heads = classifier.head.weight.shape, linear_heads(network) if cut.route.kind == "forward_features" else ()
+    return [name for name in heads if cast(nn.Linear, network.get_submodule(name)).weight.shape == shape]
+
+
+@torch.no_grad()
+def with_head_in_place(classifier: Classifier) -> tuple[nn.Module, Sequence[str]]:
+    """A copy of the whole network, adapters included, its own head the new one; and the names of that head.
+
+    Raises:
+        UsageError: What the network has behind its features is more than a linear layer.
+
+    Cost: a copy of the weights and two forward passes of two images.
+    """
+    twin = copy.deepcopy(classifier).eval()
+    p = classifier.preprocessing
+    images = torch.randn(2, p.channels, p.height_pixels, p.width_pixels, generator=torch_generator(0, "head in place"))
+    images = images.to(classifier.head.weight)
+    here = twin(images)
+    network, places = twin.body, head_places(classifier, twin.body)
+    for place in places:
+        put_layer(network, place, copy.deepcopy(twin.head))
+    there = network(images)
+    tolerance = _SAME_OUTPUT * max(1.0, float(here.abs().max()))
+    if not places or here.shape != there.shape or not torch.allclose(here, there, rtol=0, atol=tolerance):
         raise UsageError(
-            f"{recipe.name} was made in Python, so it cannot be built from its name. Build the same network and pass it as "
-            "network=, or fine-tune a model that is named package.module:factory."
+            f"The new head of {classifier.recipe.name} cannot be put in the place of its own: what the network has behind its "
+            "features is more than one linear layer."
         )
-    return build_network(recipe.network, recipe.preprocessing, trusted=trusted)
+    return network, places

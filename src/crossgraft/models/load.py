@@ -1,4 +1,4 @@
-"""From a spec to a backbone that is ready to look at images."""
+"""From a spec to a backbone that is ready to look at images, and to the text tower that belongs to it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Protocol, runtime_checkable
 from torch import nn
 
 from crossgraft.compute import resolve_device
-from crossgraft.errors import MissingWeightsError
+from crossgraft.errors import MissingWeightsError, UsageError
 from crossgraft.models.backbone import Backbone
-from crossgraft.models.files_by_name import explain_missing
 from crossgraft.models.preprocessing import resolve_preprocessing
 from crossgraft.models.random_weights import build_random, build_seeded, open_branches
 from crossgraft.models.recipe import network_recipe
-from crossgraft.models.resolve import resolve_spec
+from crossgraft.models.resolve import explain_missing, resolve_spec
 from crossgraft.models.sources.factory import build_from_factory, factory_config, find_factory
 from crossgraft.models.sources.libraries import library_of
-from crossgraft.models.sources.library import ModelLibrary
+from crossgraft.models.sources.library import ModelLibrary, Places
 from crossgraft.models.sources.local_checkpoint import load_weights, read_state_dict
+from crossgraft.models.sources.text_tower import TextTower
+from crossgraft.models.sources.transformers_texts import TEXT_FAMILIES
 from crossgraft.models.spec import PRETRAINED, RANDOM, ModelSpec, family_of
-from crossgraft.models.zoo import read_zoo
+from crossgraft.models.zoo import FindingOptions, read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.running.unattended import Kept, is_unattended
 from crossgraft.types import ResizePolicy
@@ -103,6 +104,48 @@ def load_backbone(
     return backbone
 
 
+def load_text_tower(
+    spec: ModelSpec | str,
+    *,
+    device: str = "cpu",
+    weights_dir: str | Path | None = None,
+    allow_download: bool = False,
+    reporter: Reporter | None = None,
+) -> TextTower:
+    """The text tower of a CLIP or SigLIP, from the file of weights that the image tower comes from, and its tokenizer.
+
+    Nothing of a folder or repository is run: descriptions and settings are data, weights are read as tensors only.
+
+    Args:
+        spec: Spec from ``read_zoo``, or a name: ``open_clip:FOLDER``, ``transformers:ORG/NAME`` …
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
+        weights_dir: Folder in which folders ``ORG--NAME`` are looked up first; by default that of the spec.
+        allow_download: Whether files may be downloaded. Nothing else ever uses the network.
+        reporter: Reporter of downloads.
+
+    Raises:
+        UsageError: The model has no text tower.
+        MissingWeightsError: Weights, tokenizer or a description are not on this machine.
+        MissingExtraError: A package is not installed (``crossgraft[text]``).
+        WeightsMismatchError: The weights do not fit.
+        DataError: A file is damaged, or tokenizer and network do not belong together.
+    """
+    folder = Path(weights_dir) if weights_dir is not None else None
+    if isinstance(spec, str):
+        (spec,) = read_zoo([spec], weights_dir=folder, allow_download=allow_download, reporter=reporter)
+    if spec.text_source is None:
+        raise UsageError(
+            f"{spec.name} has no text tower, which prompts need. Take a network that was trained with texts: "
+            f"open_clip:ORG/NAME or open_clip:FOLDER, or transformers: of {', '.join(TEXT_FAMILIES)}."
+        )
+    if spec.weights == RANDOM:
+        raise UsageError(f"{spec.name} has random weights, to which no text belongs. Leave out weights: random, or the prompts.")
+    folder = folder or spec.weights_dir
+    folders = [Path(each) for each in (folder, spec.folder, Path.cwd()) if each is not None]
+    places = Places(folder, folders, allow_download, reporter or Reporter(quiet=True))
+    return library_of(spec.text_source).text_tower(spec, places, device=resolve_device(device))
+
+
 def require_own_weights(
     spec: ModelSpec, weights_dir: Path | None, *, allow_download: bool, reporter: Reporter | None
 ) -> Path | None:
@@ -174,22 +217,12 @@ def _text(value: object) -> str | None:
 
 
 @runtime_checkable
-class LoadingOptions(Protocol):
+class LoadingOptions(FindingOptions, Protocol):
     """What the options of every verb with a model say about loading it."""
 
     @property
     def seed(self) -> int:
         """Random seed of random weights."""
-        ...
-
-    @property
-    def weights_dir(self) -> str | Path | None:
-        """Folder in which weights are looked up first."""
-        ...
-
-    @property
-    def allow_download(self) -> bool:
-        """Whether weights may be downloaded."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Lists of models: names, checkpoint paths, YAML files, and what to take when nothing is named."""
+"""Lists of models: names, checkpoint paths, YAML files, what to take when nothing is named, and what can be used at all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,28 @@ from typing import Any, Protocol, runtime_checkable
 
 from crossgraft.config import parse_yaml
 from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
-from crossgraft.models.files_by_name import checkpoint_files, checkpoint_stem, sort_out
 from crossgraft.models.published_names import published_names
-from crossgraft.models.resolve import resolve_spec
+from crossgraft.models.resolve import (
+    checkpoint_files,
+    checkpoint_stem,
+    resolve_spec,
+    sort_out,
+    source_in_name,
+    why_no_architecture,
+)
+from crossgraft.models.sources.foreign_formats import explain_folder, explain_name
 from crossgraft.models.sources.libraries import LIBRARIES, library_of
+from crossgraft.models.sources.library import AvailableModel, count_parameters_of_file
 from crossgraft.models.sources.local_checkpoint import read_header
-from crossgraft.models.sources.pretrained_files import explain_folder, explain_name
-from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, library_name, spec_from_entry
+from crossgraft.models.spec import (
+    CHECKPOINT_SUFFIXES,
+    RANDOM,
+    ModelSpec,
+    family_of,
+    is_factory_source,
+    library_name,
+    spec_from_entry,
+)
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
 from crossgraft.options.models import DEFAULT_ZOO, SMALL_MODELS
 from crossgraft.paths import is_file, is_folder, shortened
@@ -58,6 +73,16 @@ class FindingOptions(Protocol):
         ...
 
 
+@runtime_checkable
+class OneModel(FindingOptions, Protocol):
+    """Options that name one model."""
+
+    @property
+    def model(self) -> str | Path | ModelSpec:
+        """Its name, checkpoint or spec."""
+        ...
+
+
 def zoo_as_asked(
     models: str | Path | ModelSpec | Sequence[str | Path | ModelSpec] | None, options: FindingOptions, reporter: Reporter
 ) -> list[ModelSpec]:
@@ -71,6 +96,20 @@ def zoo_as_asked(
         allow_download=options.allow_download,
         reporter=reporter,
     )
+
+
+def one_model(options: OneModel, reporter: Reporter, *, command: str = "fewshot") -> ModelSpec:
+    """What ``model`` names.
+
+    Raises:
+        UsageError: It names several.
+        UnknownNameError: There is no such model; the message gives the nearest names.
+    """
+    models = [options.model] if not isinstance(options.model, Path) else str(options.model)
+    specs = zoo_as_asked(models, options, reporter)
+    if len(specs) != 1:
+        raise UsageError(f"{command} takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME.")
+    return specs[0]
 
 
 def read_zoo(
@@ -192,15 +231,14 @@ def _read_folder(folder: Path, reporter: Reporter) -> list[ModelSpec]:
     ]
 
 
-def _read_item(item: str | Path | ModelSpec, trusted: TrustedCode) -> list[ModelSpec]:
+def _read_item(item: str | Path, trusted: TrustedCode) -> list[ModelSpec]:
     """The models of one name, checkpoint or file; only a file's functions need to be in ``trusted``."""
-    if isinstance(item, ModelSpec):
-        return [item]
     path = Path(item)
     if path.suffix.lower() in _ZOO_SUFFIXES:
         return _read_yaml(path, trusted)
     if isinstance(item, str) and (entry := _ENTRY.fullmatch(item)):
-        return _read_entry(Path(entry["file"]), entry["name"], trusted)
+        file = Path(entry["file"])
+        return _only(entry["name"], _read_yaml(file, trusted), f"entry of {file.name}")
     if path.name.lower().endswith(CHECKPOINT_SUFFIXES) or _is_foreign(path):
         name = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
         return [ModelSpec(name=name, source="", weights=str(path), trusted=trusted)]
@@ -246,12 +284,8 @@ def is_zoo_entry(item: str) -> bool:
     return _ENTRY.fullmatch(item) is not None
 
 
-def _read_entry(path: Path, name: str, trusted: TrustedCode) -> list[ModelSpec]:
-    """The entry of a zoo file that is called ``name``; several, where a name that must be there once is there twice."""
-    return _only(name, _read_yaml(path, trusted), f"entry of {path.name}")
-
-
 def _only(name: str, specs: Sequence[ModelSpec], kind: str) -> list[ModelSpec]:
+    """The one that is called ``name``; several, where a name that must be there once is there twice."""
     matches = [spec for spec in specs if spec.name == name]
     if not matches:
         raise UnknownNameError(kind, name, [spec.name for spec in specs])
@@ -305,20 +339,12 @@ def models_here(weights_dir: Path | None = None) -> list[ModelSpec]:
         weights_dir: Folder of checkpoints, of which those are taken that say what network they are of.
     """
     names = [name for _, library in LIBRARIES for name in library.offers if library.find_weights(name, weights_dir) is not None]
-    files = [path for path in self_describing_checkpoints(weights_dir) if path.stem not in names]
     specs = [ModelSpec(name=name, source=name) for name in names]
-    return [*specs, *(ModelSpec(name=path.stem, source="", weights=str(path.resolve())) for path in files)]
-
-
-def self_describing_checkpoints(weights_dir: Path | None) -> list[Path]:
-    """The ``.safetensors`` files of a folder whose header names an architecture of timm or torchvision."""
-    if weights_dir is None:
-        return []
-    return [
-        path
-        for path in sorted(weights_dir.glob("*.safetensors"))
-        if (architecture := read_header(path).architecture) and library_of(architecture).knows(architecture)
-    ]
+    for path in sorted(weights_dir.glob("*.safetensors")) if weights_dir is not None else ():
+        architecture = read_header(path).architecture
+        if architecture and library_of(architecture).knows(architecture) and path.stem not in names:
+            specs.append(ModelSpec(name=path.stem, source="", weights=str(path.resolve())))
+    return specs
 
 
 def random_weights_control(spec: ModelSpec, *, taken: Collection[str] = ()) -> ModelSpec:
@@ -339,4 +365,41 @@ def random_weights_control(spec: ModelSpec, *, taken: Collection[str] = ()) -> M
         source_features=None,
         known_as=None,
         pretraining=None,
+    )
+
+
+def list_available_models(weights_dir: str | Path | None = None, *, search: str | None = None) -> list[AvailableModel]:
+    """What a ranking without names would take, further weights on this machine, and checkpoints; available first.
+
+    Reads file headers only; about 10 ms per file.
+
+    Args:
+        weights_dir: Folder of checkpoints.
+        search: Text in a name, or in what a well-known network was trained on: then every network that has it there.
+    """
+    folder = Path(weights_dir) if weights_dir is not None else None
+    rows = [row for _, library in LIBRARIES for row in library.available(folder, search)]
+    if search is not None:
+        known = [each for each in published_names().values() if search.lower() in f"{each.name} {each.trained_on}".lower()]
+        rows += [
+            replace(library_of(each.source).row(each.source, folder), name=each.name, licence=each.licence) for each in known
+        ]
+    if folder is not None:
+        named = {name for row in rows for name in (row.name, Path(row.where).stem)}
+        files = [path for path in checkpoint_files(folder) if search is None or search.lower() in path.name.lower()]
+        rows += [_checkpoint_row(path) for path in files if checkpoint_stem(path) not in named]
+    return sorted(rows, key=lambda row: not row.available)
+
+
+def _checkpoint_row(path: Path) -> AvailableModel:
+    reason = why_no_architecture(path)
+    header = read_header(path)
+    architecture = header.architecture or source_in_name(path)
+    return AvailableModel(
+        path.name,
+        family_of(architecture or checkpoint_stem(path)),
+        count_parameters_of_file(path),
+        reason is None,
+        str(path) if reason is None else f"{reason}: needs a zoo file",
+        header.licence,
     )

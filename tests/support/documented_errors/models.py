@@ -110,9 +110,9 @@ def yaml_that_unfolds(folder, _):
 
 
 def network_larger_than_memory(folder, monkeypatch):
-    from crossgraft.models import building_limits
+    from crossgraft.models.sources import architecture_arguments
 
-    monkeypatch.setattr(building_limits, "available_memory", lambda: 10**9)
+    monkeypatch.setattr(architecture_arguments, "available_memory", lambda: 10**9)
     zoo = "- {name: a, source: resnet18, weights: random, kwargs: {num_classes: 1000000}}\n"
     (folder / "zoo.yaml").write_text(zoo)
     return PLAIN

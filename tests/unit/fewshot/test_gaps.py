@@ -6,8 +6,7 @@ import torch
 
 from crossgraft.fewshot import CopaHead, NccHead, NWayKShot, UrlHead, evaluate
 from crossgraft.fewshot.episodes import Episode
-from crossgraft.fewshot.gaps import SHARES, SHIFTS, gap_points, sets_gaps
-from crossgraft.fewshot.look import gap
+from crossgraft.fewshot.look import SHARES, SHIFTS, gap, gap_points, sets_gaps
 from crossgraft.fewshot.result import describe_gaps
 
 SAMPLER = NWayKShot(ways=3, shots=4, queries=5)

@@ -3,7 +3,7 @@
 import pytest
 
 from crossgraft.fewshot.page import FEWSHOT_CAVEATS, fewshot_verdict_section, heads_section
-from crossgraft.fewshot.words import answer_in_words
+from crossgraft.fewshot.record import answer_in_words
 from crossgraft.report.kinds import KINDS
 from crossgraft.report.verdict import caveats_of
 from support.fewshot_records import fewshot_record, head

@@ -3,7 +3,7 @@
 import pytest
 
 from crossgraft.models import DEFAULT_ZOO, list_available_models
-from crossgraft.models.sources import pretrained_files, wheel_weights
+from crossgraft.models.sources import timm_models, wheel_weights
 from crossgraft.models.sources.wheel_weights import PackageIndexLibrary
 
 from .conftest import TINY, save_checkpoint, tiny_timm
@@ -12,8 +12,8 @@ from .conftest import TINY, save_checkpoint, tiny_timm
 @pytest.fixture(autouse=True)
 def own_hub_cache(tmp_path, monkeypatch):
     """An empty cache of the Hugging Face hub, and no weights from the package index."""
-    monkeypatch.setattr(pretrained_files, "try_to_load_from_cache", lambda *_: None)
-    monkeypatch.setattr(pretrained_files.hub_constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(timm_models, "try_to_load_from_cache", lambda *_: None)
+    monkeypatch.setattr(timm_models.hub_constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
     monkeypatch.setattr(wheel_weights, "find_spec", lambda _: None)
 
@@ -46,7 +46,7 @@ def test_cached_weights_of_other_timm_models_are_listed(tmp_path, monkeypatch):
     file = tmp_path / "model.bin"
     file.touch()
     monkeypatch.setattr(
-        pretrained_files,
+        timm_models,
         "try_to_load_from_cache",
         lambda repository, name: str(file) if repository == "timm/resnet10t.c3_in1k" else None,
     )

@@ -8,8 +8,7 @@ import torch
 
 from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
 from crossgraft.models import list_available_models, load_backbone, read_zoo
-from crossgraft.models.files_by_name import checkpoint_stem, source_in_name
-from crossgraft.models.resolve import resolve_spec
+from crossgraft.models.resolve import checkpoint_stem, resolve_spec, source_in_name
 from crossgraft.models.sources.libraries import library_of
 from crossgraft.progress import Reporter
 from crossgraft.tune.planning.fold_networks import find_model
@@ -20,7 +19,7 @@ from .conftest import TINY, save_checkpoint, tiny_timm
 @pytest.fixture(autouse=True)
 def empty_caches(tmp_path, monkeypatch):
     """What happens to be cached on this machine decides nothing here."""
-    monkeypatch.setattr("crossgraft.models.sources.pretrained_files.try_to_load_from_cache", lambda *_: None)
+    monkeypatch.setattr("crossgraft.models.sources.timm_models.try_to_load_from_cache", lambda *_: None)
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
 
 

@@ -9,7 +9,7 @@ import torch
 
 from crossgraft.models import on_this_machine
 from crossgraft.models.on_this_machine import new_folder, with_models_here
-from crossgraft.models.sources.pretrained_files import pretrained_config
+from crossgraft.models.sources.timm_models import pretrained_config
 from crossgraft.options.models import DEFAULT_ZOO
 
 DOWNLOADED = "crossgraft rank x --models mobilenetv3_small_100,resnet18 --allow-download"

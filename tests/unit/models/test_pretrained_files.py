@@ -9,7 +9,7 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 
 from crossgraft.errors import MissingWeightsError, WeightsMismatchError
 from crossgraft.models import ModelSpec, load_backbone
-from crossgraft.models.sources import pretrained_files
+from crossgraft.models.sources import timm_models
 from crossgraft.progress import Reporter
 
 from .conftest import TINY, save_checkpoint, tiny_timm
@@ -24,9 +24,9 @@ def no_cache_and_no_network(tmp_path, monkeypatch):
     def refuse(*_arguments, **_options):
         pytest.fail("the network was used")
 
-    monkeypatch.setattr(pretrained_files, "try_to_load_from_cache", lambda *_: None)
+    monkeypatch.setattr(timm_models, "try_to_load_from_cache", lambda *_: None)
     for name in ("hf_hub_download", "get_hf_file_metadata"):
-        monkeypatch.setattr(pretrained_files, name, refuse)
+        monkeypatch.setattr(timm_models, name, refuse)
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
 
 
@@ -46,7 +46,7 @@ def test_weights_dir(tmp_path, file):
 def test_hub_cache(tmp_path, monkeypatch):
     path = save_checkpoint(tmp_path / "blob", tiny_timm().state_dict()).rename(tmp_path / "model.safetensors")
     cached = {(HUB_NAME, "model.safetensors"): str(path)}
-    monkeypatch.setattr(pretrained_files, "try_to_load_from_cache", lambda *key: cached.get(key))
+    monkeypatch.setattr(timm_models, "try_to_load_from_cache", lambda *key: cached.get(key))
     assert torch.equal(load_backbone(TINY).module.fc.weight, tiny_timm().fc.weight)
 
 
@@ -54,7 +54,7 @@ def test_torch_hub_cache(tmp_path):
     folder = Path(torch.hub.get_dir()) / "checkpoints"
     folder.mkdir(parents=True)
     (folder / "resnet18_a1_0-d63eafa0.pth").touch()
-    assert pretrained_files.find_pretrained("resnet18") == folder / "resnet18_a1_0-d63eafa0.pth"
+    assert timm_models.TimmLibrary().find_weights("resnet18") == folder / "resnet18_a1_0-d63eafa0.pth"
 
 
 def test_the_message_says_which_file_to_put_where(tmp_path):
@@ -75,19 +75,19 @@ def test_a_network_that_was_never_published():
 
 def test_download_only_when_allowed_and_announced(tmp_path, monkeypatch, capsys):
     path = save_checkpoint(tmp_path / "model.safetensors", tiny_timm().state_dict())
-    monkeypatch.setattr(pretrained_files, "get_hf_file_metadata", lambda _url: SimpleNamespace(size=1_900_000))
-    monkeypatch.setattr(pretrained_files, "hf_hub_download", lambda *_: str(path))
+    monkeypatch.setattr(timm_models, "get_hf_file_metadata", lambda _url: SimpleNamespace(size=1_900_000))
+    monkeypatch.setattr(timm_models, "hf_hub_download", lambda *_: str(path))
     backbone = load_backbone(TINY, allow_download=True, reporter=Reporter())
     assert torch.equal(backbone.module.fc.weight, tiny_timm().fc.weight)
     said = capsys.readouterr().err
-    assert f"2 MB from huggingface.co/{HUB_NAME} to {pretrained_files.hub_constants.HF_HUB_CACHE}" in said
+    assert f"2 MB from huggingface.co/{HUB_NAME} to {timm_models.hub_constants.HF_HUB_CACHE}" in said
 
 
 def test_a_download_that_fails_says_what_to_do(monkeypatch):
     def fail(_url):
         raise LocalEntryNotFoundError("no route\nto host")
 
-    monkeypatch.setattr(pretrained_files, "get_hf_file_metadata", fail)
+    monkeypatch.setattr(timm_models, "get_hf_file_metadata", fail)
     with pytest.raises(MissingWeightsError, match=r"could not be downloaded .*: no route\. On a machine with network"):
         load_backbone(TINY, allow_download=True)
 

@@ -17,7 +17,7 @@ from .conftest import TINY, save_checkpoint, tiny_timm
 @pytest.fixture(autouse=True)
 def empty_hub_cache(tmp_path, monkeypatch):
     """What happens to be cached on this machine decides nothing here."""
-    monkeypatch.setattr("crossgraft.models.sources.pretrained_files.try_to_load_from_cache", lambda *_: None)
+    monkeypatch.setattr("crossgraft.models.sources.timm_models.try_to_load_from_cache", lambda *_: None)
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
 
 

@@ -29,8 +29,7 @@ from crossgraft.models.adapters.peft_format import (
     targets_of,
     why_peft_differs,
 )
-from crossgraft.models.classifier import Classifier
-from crossgraft.models.head_place import head_places, with_head_in_place
+from crossgraft.models.classifier import Classifier, head_places, with_head_in_place
 from crossgraft.models.sources.local_checkpoint import MARK, is_header_of_ours
 from crossgraft.models.spec import without_folders
 from crossgraft.storage.atomic import refuse_to_replace_folder, replace_folder

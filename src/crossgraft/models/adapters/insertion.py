@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from typing import Any
 
 from torch import nn
 
 from crossgraft.errors import UsageError
 from crossgraft.models.adapters._adapter import Adapter, AdapterRecipe
-from crossgraft.models.adapters.registry import ADAPTERS
+from crossgraft.models.adapters.adaptformer import AdaptFormerAdapter
+from crossgraft.models.adapters.lora import LoraAdapter
+from crossgraft.models.adapters.tsa import TaskSpecificAdapter
+from crossgraft.registry import Registry
 from crossgraft.seeding import torch_generator
+
+ADAPTERS: Registry[type[Any]] = Registry("adapter", group="crossgraft.adapters", plugin_type=type)
+"""Every adapter that is installed: classes with ``make``."""
+for _adapter in (LoraAdapter, AdaptFormerAdapter, TaskSpecificAdapter):
+    ADAPTERS.add(_adapter.kind, _adapter)
 
 
 def make_adapter(network: nn.Module, recipe: AdapterRecipe) -> Adapter:

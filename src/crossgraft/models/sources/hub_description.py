@@ -11,9 +11,8 @@ from typing import cast
 from timm.models import is_model, list_models
 
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.models.building_limits import refuse_large_numbers
 from crossgraft.models.preprocessing import POLICY_OF_CROP_MODE
-from crossgraft.models.sources.architecture_arguments import refuse_other_arguments
+from crossgraft.models.sources.architecture_arguments import refuse_large_numbers, refuse_other_arguments
 from crossgraft.models.spec import PREPROCESSING_KEYS, ModelSpec
 from crossgraft.types import shown_value
 

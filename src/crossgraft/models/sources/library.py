@@ -13,9 +13,13 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, MissingWeightsError, UnknownNameError, UsageError
-from crossgraft.models.building_limits import building_limits, refuse_large_numbers
 from crossgraft.models.random_weights import build_seeded
-from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_other_arguments
+from crossgraft.models.sources.architecture_arguments import (
+    WRONG_VALUES,
+    building_limits,
+    refuse_large_numbers,
+    refuse_other_arguments,
+)
 from crossgraft.models.sources.local_checkpoint import infer_num_classes, load_weights, read_state_dict
 from crossgraft.models.sources.text_tower import TextTower
 from crossgraft.models.spec import ModelSpec, family_of, name_in_library

@@ -7,7 +7,7 @@ import pickle
 import struct
 import warnings
 import zipfile
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from crossgraft.compute import require_memory
 from crossgraft.errors import DataError, MissingWeightsError, UsageError, WeightsMismatchError, nearest_names
-from crossgraft.models.sources.pretrained_files import damaged, explain_content, explain_folder, explain_name
+from crossgraft.models.sources.foreign_formats import damaged, explain_content, explain_folder, explain_name
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, PREPROCESSING_KEYS
 from crossgraft.paths import shortened
 from crossgraft.types import Preprocessing
@@ -306,18 +306,14 @@ def known_prefixes_removed(state: Mapping[str, Tensor]) -> Generator[StateDict]:
         yield state
 
 
-def fit_names(state: Mapping[str, Tensor], expected: Collection[str]) -> StateDict:
-    """The variant of ``known_prefixes_removed`` that has the most names in common with ``expected``."""
-    return max(known_prefixes_removed(state), key=lambda variant: len(variant.keys() & set(expected)))
-
-
 def load_weights(module: nn.Module, state: StateDict, *, file: str, model: str) -> None:
     """Copy ``state`` into ``module``, with or without a known prefix; float16 values go into float32 parameters.
 
     Raises:
         WeightsMismatchError: Names or shapes differ; one message lists all of them.
     """
-    state = fit_names(state, module.state_dict())
+    expected = module.state_dict().keys()
+    state = max(known_prefixes_removed(state), key=lambda variant: len(variant.keys() & expected))
     check_fit(module, state, file=file, model=model)
     module.load_state_dict(state, strict=True)
 

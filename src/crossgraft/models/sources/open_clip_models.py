@@ -17,7 +17,7 @@ from typing import ClassVar, cast
 from timm.models import is_model, list_models
 
 from crossgraft.errors import DataError, MissingExtraError, UnknownNameError, UsageError
-from crossgraft.models.building_limits import refuse_large_numbers
+from crossgraft.models.sources.architecture_arguments import refuse_large_numbers
 from crossgraft.models.sources.described_places import DescribedPlace, find_place
 from crossgraft.models.sources.hub_description import mapping_in, read_json
 from crossgraft.models.sources.library import AvailableModel, PlaceLibrary, Places

@@ -16,9 +16,13 @@ from timm.layers.mlp import Mlp
 from torch import Tensor, nn
 
 from crossgraft.errors import DataError, MissingWeightsError, UnknownNameError, UsageError
-from crossgraft.models.building_limits import building_limits, refuse_large_numbers
 from crossgraft.models.random_weights import build_seeded
-from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_nested_values
+from crossgraft.models.sources.architecture_arguments import (
+    WRONG_VALUES,
+    building_limits,
+    refuse_large_numbers,
+    refuse_nested_values,
+)
 from crossgraft.models.sources.described_places import DescribedPlace
 from crossgraft.models.sources.hub_description import CONFIG as HUB_CONFIG
 from crossgraft.models.sources.hub_description import mapping_in, read_json

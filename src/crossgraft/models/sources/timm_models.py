@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import timm
+import torch
 import torchvision
+from huggingface_hub import constants as hub_constants
+from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from timm.layers.mlp import GluMlp, Mlp, SwiGLU, SwiGLUPacked
-from timm.models import is_model, list_models, list_pretrained
+from timm.models import get_pretrained_cfg, is_model, list_models, list_pretrained
 from torch import Tensor, nn
 from torchvision.models import list_models as list_torchvision_models
 
-from crossgraft.errors import UnknownNameError, UsageError, nearest_names
-from crossgraft.models.building_limits import building_limits
-from crossgraft.models.sources.architecture_arguments import WRONG_VALUES
-from crossgraft.models.sources.clip_checkpoints import image_tower_of_clip, is_of_clip
+from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError, nearest_names
+from crossgraft.models.published_names import licence_in_words
+from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, building_limits
 from crossgraft.models.sources.library import AvailableModel, ModelLibrary
 from crossgraft.models.sources.local_checkpoint import check_fit, infer_num_classes, read_state_dict
-from crossgraft.models.sources.pretrained_files import cached_timm_names, find_pretrained, pretrained_config, require_pretrained
-from crossgraft.models.spec import TORCHVISION_PREFIX
+from crossgraft.models.spec import CHECKPOINT_SUFFIXES, TORCHVISION_PREFIX
 from crossgraft.options.models import DEFAULT_ZOO
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
@@ -38,6 +40,7 @@ _REPOSITORY = (
     "transformers:{0} for one of transformers. `crossgraft list model-libraries` lists all forms."
 )
 
+_HUB_FILES = ("model.safetensors", "pytorch_model.bin")
 _OF_TORCHXRAYVISION = re.compile(r"densenet121-res\d+-\w+")
 
 
@@ -93,7 +96,9 @@ class TimmLibrary(ModelLibrary):
         if search is not None:
             return super().available(weights_dir, search)
         default_weights = {f"{name}.{pretrained_config(name).get('tag')}" for name in self.offers}
-        cached = [name for name in cached_timm_names() if self.knows(name) and name not in default_weights]
+        folders = sorted(Path(hub_constants.HF_HUB_CACHE).glob("models--timm--*/"))
+        names = [folder.name.removeprefix("models--timm--") for folder in folders]
+        cached = [name for name in names if self.knows(name) and name not in default_weights]
         return [self.row(name, weights_dir) for name in (*self.offers, *cached)]
 
     def where_to_get(self, source: str) -> str:
@@ -125,18 +130,35 @@ class TimmLibrary(ModelLibrary):
             raise
 
     def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
-        """In ``weights_dir`` or one of the caches."""
-        return find_pretrained(source, weights_dir)
+        """In ``weights_dir``, Hugging Face's cache or torch's cache."""
+        return next((path for path in _candidates(source, weights_dir) if path.is_file()), None)
 
     def require_weights(
         self, source: str, weights_dir: Path | None = None, *, allow_download: bool, reporter: Reporter | None
     ) -> Path:
         """The published weights, or the message that says where to get them."""
-        return require_pretrained(source, weights_dir, allow_download=allow_download, reporter=reporter)
+        path = self.find_weights(source, weights_dir)
+        if path is not None:
+            return path
+        config = pretrained_config(source)
+        repository, file = config.get("hf_hub_id"), config.get("hf_hub_filename") or _HUB_FILES[0]
+        if not isinstance(repository, str) or not isinstance(file, str):
+            raise MissingWeightsError(
+                f"timm publishes no weights for {source}. Give weights: a file, or weights: random, in a zoo file."
+            )
+        if allow_download:
+            return _download(source, repository, file, reporter or Reporter())
+        suffix = Path(file).suffix
+        folder = str(weights_dir) if weights_dir is not None else "a folder that you name with --weights-dir"
+        raise MissingWeightsError(
+            f"The weights of {source} are not on this machine. Download "
+            f"https://huggingface.co/{repository}/resolve/main/{file} and put it as {source}{suffix} into {folder}; or pass "
+            f"--allow-download, which stores it in {hub_constants.HF_HUB_CACHE}.{_terms(source)}"
+        )
 
     def adapt_state(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The image tower of a checkpoint of CLIP becomes timm's."""
-        return image_tower_of_clip(state) if is_of_clip(state) else dict(state)
+        return _image_tower_of_clip(state) if f"{_TOWER}class_embedding" in state else dict(state)
 
     def infer_num_classes(self, source: str, state: Mapping[str, Tensor]) -> int | None:
         """Read off the shape of the head's weights."""
@@ -171,6 +193,55 @@ class TimmLibrary(ModelLibrary):
                 ) from error
 
 
+def pretrained_config(name: str) -> dict[str, object]:
+    """What timm says about the weights of ``name``: sizes, mean, where they are published. Builds nothing."""
+    config = get_pretrained_cfg(name)
+    return cast("dict[str, object]", config.to_dict()) if config is not None else {}
+
+
+def _candidates(name: str, weights_dir: Path | None) -> Iterator[Path]:
+    """Files named ``<name>.safetensors`` (or ``.pth``, ``.pt``, ``.bin``) of ``weights_dir``, then those of the caches."""
+    config = pretrained_config(name)
+    if weights_dir is not None:
+        tag = config.get("tag")
+        for stem in dict.fromkeys((name, f"{name.partition('.')[0]}.{tag}")):
+            yield from (weights_dir / f"{stem}{suffix}" for suffix in CHECKPOINT_SUFFIXES)
+    repository = config.get("hf_hub_id")
+    if isinstance(repository, str):
+        stated = config.get("hf_hub_filename")
+        for file in (stated,) if isinstance(stated, str) else _HUB_FILES:
+            cached = try_to_load_from_cache(repository, file)
+            if isinstance(cached, str):
+                yield Path(cached)
+    url = config.get("url")
+    if isinstance(url, str) and url.endswith(CHECKPOINT_SUFFIXES):
+        yield Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
+
+
+def _terms(name: str) -> str:
+    """What its licence forbids or limits; nothing of one that does neither."""
+    licence = pretrained_config(name).get("license")
+    if not isinstance(licence, str) or (in_words := licence_in_words(licence, name)) == licence:
+        return ""
+    return f" Its licence is {in_words}."
+
+
+def _download(name: str, repository: str, file: str, reporter: Reporter) -> Path:
+    try:
+        size = get_hf_file_metadata(hf_hub_url(repository, file)).size or 0
+        reporter.say(
+            f"Downloading the weights of {name}: {size / 1e6:.0f} MB from huggingface.co/{repository} to "
+            f"{hub_constants.HF_HUB_CACHE}.{_terms(name)}"
+        )
+        return Path(hf_hub_download(repository, file))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise MissingWeightsError(
+            f"The weights of {name} could not be downloaded from huggingface.co/{repository} (--allow-download): {first_line}. "
+            f"On a machine with network, download {file} and put it as {name}{Path(file).suffix} into --weights-dir."
+        ) from error
+
+
 def with_published_weights(source: str, kwargs: Mapping[str, object], state: Mapping[str, Tensor]) -> nn.Module:
     """Timm's network with weights as timm publishes them: it adapts them to other classes or channels."""
     overlay = {"state_dict": dict(state)}
@@ -196,3 +267,38 @@ def with_layers(kwargs: Mapping[str, object]) -> dict[str, Any]:
     if name not in _MLP_LAYERS:
         raise UnknownNameError("mlp_layer", name, _MLP_LAYERS)
     return {**kwargs, "mlp_layer": _MLP_LAYERS[name]}
+
+
+_TOWER = "visual."  # in checkpoints of CLIP
+_NEW_NAMES = (
+    ("conv1.", "patch_embed.proj."),
+    ("transformer.resblocks.", "blocks."),
+    ("ln_pre.", "norm_pre."),
+    ("ln_post.", "norm."),
+    ("ln_1.", "norm1."),
+    ("ln_2.", "norm2."),
+    ("attn.in_proj_", "attn.qkv."),
+    ("attn.out_proj.", "attn.proj."),
+    ("mlp.c_fc.", "mlp.fc1."),
+    ("mlp.c_proj.", "mlp.fc2."),
+)
+
+
+def _image_tower_of_clip(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The image tower of a CLIP (OpenAI, open_clip) as timm names its tensors; its projection becomes a head without a shift."""
+    renamed: dict[str, Tensor] = {}
+    for name, tensor in state.items():
+        if not name.startswith(_TOWER):
+            continue
+        name = name.removeprefix(_TOWER)
+        if name == "class_embedding":
+            renamed["cls_token"] = tensor.reshape(1, 1, -1)
+        elif name == "positional_embedding":
+            renamed["pos_embed"] = tensor.unsqueeze(0)
+        elif name == "proj":
+            renamed["head.weight"], renamed["head.bias"] = tensor.T.contiguous(), torch.zeros(tensor.shape[1])
+        else:
+            for old, new in _NEW_NAMES:
+                name = name.replace(old, new)
+            renamed[name] = tensor
+    return renamed

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -30,26 +30,17 @@ from crossgraft.types import Preprocessing
 
 # torchvision writes the first eight digits of a file's SHA-256 into its name.
 _HASH_IN_NAME = re.compile(r"-([a-f0-9]{8,})\.")
-
-
-def find_torchvision_weights(architecture: str, weights: WeightsEnum, weights_dir: Path | None = None) -> Path | None:
-    """The published file on this machine: in ``weights_dir`` or in torch's cache.
-
-    Args:
-        architecture: Without ``torchvision:`` and tag.
-        weights: Pretrained weights of the architecture.
-        weights_dir: Holds the file under its published name, or as ``<architecture>.<tag>.pth`` (or ``.safetensors``,
-            ``.pt``, ``.bin``). The name of the architecture alone would be the name of timm's weights.
-    """
-    return next((path for path in _candidates(architecture, weights, weights_dir) if path.is_file()), None)
-
-
-def _candidates(architecture: str, weights: WeightsEnum, weights_dir: Path | None) -> Iterator[Path]:
-    published = published_name(weights)
-    if weights_dir is not None:
-        yield weights_dir / published
-        yield from (weights_dir / f"{architecture}.{weights.name}{suffix}" for suffix in CHECKPOINT_SUFFIXES)
-    yield torch_cache() / published
+_CHANNELS = 3
+_AUXILIARY_HEADS = {"aux1", "aux2", "AuxLogits"}
+# Both were trained on inputs that they normalise once more; torchvision sets this whenever it loads their weights.
+BUILD_ARGUMENTS: dict[str, dict[str, object]] = {
+    name: {"aux_logits": False, "init_weights": True, "transform_input": True} for name in ("googlenet", "inception_v3")
+}
+# Files from before 2018 have a dot inside a module's name: denselayer1.norm.1 is today's denselayer1.norm1.
+_OLD_DENSENET_KEY = re.compile(r"(denselayer\d+\.(?:norm|conv))\.([12]\.)")
+_STRIDE_OF_FIRST_GRID = 4  # of MaxViT: the stem and the first block halve the image
+# Every classification network of torchvision calls its last layer so, in a classifier of several by its number.
+_HEAD_WEIGHT = re.compile(r"(?:fc|head|heads\.head|classifier(?:\.(\d+))?)\.weight")
 
 
 def published_name(weights: WeightsEnum) -> str:
@@ -60,36 +51,6 @@ def published_name(weights: WeightsEnum) -> str:
 def torch_cache() -> Path:
     """Where torch keeps what it has downloaded."""
     return Path(torch.hub.get_dir()) / "checkpoints"
-
-
-def require_torchvision_weights(
-    architecture: str,
-    weights: WeightsEnum | None,
-    weights_dir: Path | None = None,
-    *,
-    allow_download: bool,
-    reporter: Reporter | None,
-) -> Path:
-    """The published file; downloaded only with ``allow_download``.
-
-    Raises:
-        MissingWeightsError: Not on this machine, and not allowed or not possible to download.
-    """
-    source = TORCHVISION_PREFIX + architecture
-    if weights is None:
-        raise MissingWeightsError(
-            f"torchvision publishes no weights for {source}. Give weights: a file, or weights: random, in a zoo file."
-        )
-    path = find_torchvision_weights(architecture, weights, weights_dir)
-    if path is not None:
-        return path
-    if allow_download:
-        return _download(source, weights, reporter or Reporter())
-    folder = str(weights_dir) if weights_dir is not None else "a folder that you name with --weights-dir"
-    raise MissingWeightsError(
-        f"The weights {weights.name} of {source} are not on this machine. Download {weights.url} and put it as "
-        f"{published_name(weights)} into {folder}; or pass --allow-download, which stores it in {torch_cache()}."
-    )
 
 
 def _download(source: str, weights: WeightsEnum, reporter: Reporter) -> Path:
@@ -111,19 +72,6 @@ def _download(source: str, weights: WeightsEnum, reporter: Reporter) -> Path:
             f"download that file and put it as {target.name} into --weights-dir."
         ) from error
     return target
-
-
-_CHANNELS = 3
-_AUXILIARY_HEADS = {"aux1", "aux2", "AuxLogits"}
-# Both were trained on inputs that they normalise once more; torchvision sets this whenever it loads their weights.
-BUILD_ARGUMENTS: dict[str, dict[str, object]] = {
-    name: {"aux_logits": False, "init_weights": True, "transform_input": True} for name in ("googlenet", "inception_v3")
-}
-# Files from before 2018 have a dot inside a module's name: denselayer1.norm.1 is today's denselayer1.norm1.
-_OLD_DENSENET_KEY = re.compile(r"(denselayer\d+\.(?:norm|conv))\.([12]\.)")
-_STRIDE_OF_FIRST_GRID = 4  # of MaxViT: the stem and the first block halve the image
-# Every classification network of torchvision calls its last layer so, in a classifier of several by its number.
-_HEAD_WEIGHT = re.compile(r"(?:fc|head|heads\.head|classifier(?:\.(\d+))?)\.weight")
 
 
 def torchvision_names() -> list[str]:
@@ -228,17 +176,38 @@ class TorchvisionLibrary(ModelLibrary):
         return models.get_model(architecture, weights=None, **{**BUILD_ARGUMENTS.get(architecture, {}), **kwargs})
 
     def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
-        """In ``weights_dir`` or torch's cache."""
+        """In ``weights_dir`` or torch's cache, under its published name.
+
+        In ``weights_dir`` also as ``<architecture>.<tag>.pth`` (or ``.safetensors``, ``.pt``, ``.bin``); the name of the
+        architecture alone would be the name of timm's weights.
+        """
         weights = find_weights_entry(source)
-        return None if weights is None else find_torchvision_weights(split_source(source)[0], weights, weights_dir)
+        if weights is None:
+            return None
+        paths = [torch_cache() / published_name(weights)]
+        if weights_dir is not None:
+            names = [f"{split_source(source)[0]}.{weights.name}{suffix}" for suffix in CHECKPOINT_SUFFIXES]
+            paths = [*(weights_dir / name for name in (published_name(weights), *names)), *paths]
+        return next((path for path in paths if path.is_file()), None)
 
     def require_weights(
         self, source: str, weights_dir: Path | None = None, *, allow_download: bool, reporter: Reporter | None
     ) -> Path:
         """The published weights, or the message that says where to get them."""
-        weights = find_weights_entry(source)
-        return require_torchvision_weights(
-            split_source(source)[0], weights, weights_dir, allow_download=allow_download, reporter=reporter
+        weights, name = find_weights_entry(source), TORCHVISION_PREFIX + split_source(source)[0]
+        if weights is None:
+            raise MissingWeightsError(
+                f"torchvision publishes no weights for {name}. Give weights: a file, or weights: random, in a zoo file."
+            )
+        path = self.find_weights(source, weights_dir)
+        if path is not None:
+            return path
+        if allow_download:
+            return _download(name, weights, reporter or Reporter())
+        folder = str(weights_dir) if weights_dir is not None else "a folder that you name with --weights-dir"
+        raise MissingWeightsError(
+            f"The weights {weights.name} of {name} are not on this machine. Download {weights.url} and put it as "
+            f"{published_name(weights)} into {folder}; or pass --allow-download, which stores it in {torch_cache()}."
         )
 
     def adapt_state(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -16,9 +16,14 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from crossgraft.errors import DataError, MissingWeightsError, UnknownNameError, UsageError, WeightsMismatchError
-from crossgraft.models.building_limits import building_limits, refuse_large_numbers
 from crossgraft.models.random_weights import build_seeded
-from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_loading_arguments, refuse_nested_values
+from crossgraft.models.sources.architecture_arguments import (
+    WRONG_VALUES,
+    building_limits,
+    refuse_large_numbers,
+    refuse_loading_arguments,
+    refuse_nested_values,
+)
 from crossgraft.models.sources.described_places import DescribedPlace, find_place
 from crossgraft.models.sources.hub_description import CONFIG, number_of_classes, read_json
 from crossgraft.models.sources.hub_models import Repository, repositories_in_cache, repository_of, row_in_cache

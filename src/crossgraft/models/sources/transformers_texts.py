@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from crossgraft.errors import DataError, UsageError, WeightsMismatchError
-from crossgraft.models.building_limits import building_limits, refuse_large_numbers
-from crossgraft.models.sources.architecture_arguments import refuse_nested_values
+from crossgraft.models.sources.architecture_arguments import building_limits, refuse_large_numbers, refuse_nested_values
 from crossgraft.models.sources.described_places import DescribedPlace
 from crossgraft.models.sources.hub_description import CONFIG, mapping_in
 from crossgraft.models.sources.local_checkpoint import read_state_dict

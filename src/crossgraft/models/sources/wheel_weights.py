@@ -19,8 +19,7 @@ from torch import nn
 from crossgraft.errors import DataError
 from crossgraft.models.sources.library import ModelLibrary
 from crossgraft.models.sources.local_checkpoint import read_state_dict
-from crossgraft.models.sources.pretrained_files import pretrained_config
-from crossgraft.models.sources.timm_models import with_published_weights
+from crossgraft.models.sources.timm_models import pretrained_config, with_published_weights
 from crossgraft.models.spec import name_in_library
 
 

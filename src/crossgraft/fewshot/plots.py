@@ -1,9 +1,10 @@
-"""The support set of one episode as a head sees it: a plane, the cosines to the prototypes, and the gap moved."""
+"""Figures of few-shot episodes: the support set of one as a head sees it, and accuracy over the gap, where that is set."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -14,7 +15,8 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
-from crossgraft.fewshot.record import EpisodeLookRecord, HeadLookRecord
+from crossgraft.fewshot.look import AS_IT_IS
+from crossgraft.fewshot.record import EpisodeLookRecord, GapSummary, HeadLookRecord, Moved
 from crossgraft.report.plots.layers import MOST_NAMED_CLASSES
 from crossgraft.report.plots.svg import (
     INK,
@@ -29,9 +31,33 @@ from crossgraft.report.plots.svg import (
 )
 
 _WIDE, _NARROW = 828, 340  # pixels
-_HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 276, 66, 12, 26, 44
 _NAME_HEIGHT, _LONGEST_NAME = 18, 22
 _LEVELS = 8
+
+
+class _Panel(NamedTuple):
+    """Pixels of one panel, and of what is around its axes."""
+
+    height: int
+    left: int
+    right: int
+    bottom: int
+    top: int = 26
+
+
+_OF_LOOK, _OF_GAPS = _Panel(276, 66, 12, 44), _Panel(280, 62, 14, 46)
+
+
+def _panels(figure: Figure, size: tuple[int, int], count: int, legend: int, panel: _Panel) -> list[Axes]:
+    """Beside each other in a wide figure, below each other in a narrow one; under a legend of this height."""
+    (width, height), is_wide = size, size[0] == _WIDE
+    own, panels = width / count if is_wide else width, list[Axes]()
+    for place in range(count):
+        left = (own * place if is_wide else 0) + panel.left
+        bottom = height - legend - panel.height * (1 if is_wide else place + 1) + panel.bottom
+        box = (own - panel.left - panel.right, panel.height - panel.top - panel.bottom)
+        panels.append(figure.add_axes((left / width, bottom / height, box[0] / width, box[1] / height)))
+    return panels
 
 
 class _Legend(NamedTuple):
@@ -55,19 +81,13 @@ def episode_look_figure(look: EpisodeLookRecord, head: HeadLookRecord, *, identi
     width = _WIDE if is_wide else _NARROW
     legend = _legend(look, width)
     marks = list(family_marks(look.class_names).values())
-    height = legend.height + _HEIGHT * (1 if is_wide else 3)
-    panel = width / 3 if is_wide else width
-
-    def place(figure: Figure, number: int) -> Axes:
-        left = (panel * number if is_wide else 0) + _LEFT
-        bottom = height - legend.height - _HEIGHT * (1 if is_wide else number + 1) + _BOTTOM
-        size = (panel - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM)
-        return figure.add_axes((left / width, bottom / height, size[0] / width, size[1] / height))
+    height = legend.height + _OF_LOOK.height * (1 if is_wide else 3)
 
     def paint(figure: Figure) -> None:
-        _draw_plane(place(figure, 0), look, head, marks)
-        _draw_cosines(place(figure, 1), look, head)
-        _draw_shift(place(figure, 2), head)
+        plane, cosines, shift = _panels(figure, (width, height), 3, legend.height, _OF_LOOK)
+        _draw_plane(plane, look, head, marks)
+        _draw_cosines(cosines, look, head)
+        _draw_shift(shift, head)
         if legend.named:
             _draw_legend(figure, legend, marks)
 
@@ -167,4 +187,71 @@ def _draw_shift(axes: Axes, head: HeadLookRecord) -> None:
     best = int(np.argmin(head.losses))
     axes.plot([0], [now], "o", color=OKABE_ITO[0], markersize=6)
     axes.plot([head.shifts[best]], [head.losses[best]], "o", color=OKABE_ITO[1], markersize=6, markerfacecolor=PAPER)
+    axes.margins(0.06)
+
+
+_TITLES: dict[Moved, str] = {"features": "Images and prototypes moved", "maps": "CoPA: both maps moved apart"}
+_ACROSS: dict[Moved, str] = {"features": "Shift, in gaps (−1 closes it)", "maps": "Share of their difference (0: one map)"}
+_MARKERS = "osD^vP"
+_LONGEST_HEAD = 34
+
+
+def gaps_figure(points: Sequence[GapSummary], *, identifier: str, is_wide: bool = True) -> Markup:
+    """Accuracy of each head over its gap: features moved along the gap, and beside it the maps of CoPA moved apart.
+
+    Args:
+        points: Means over episodes.
+        identifier: Unique on the page.
+        is_wide: Whether panels stand beside each other, or below.
+    """
+    panels: list[Moved] = [moved for moved in _TITLES if any(point.moved == moved for point in points)]
+    heads = list(dict.fromkeys(point.head for point in points))
+    width, in_one_row = _WIDE if is_wide else _NARROW, is_wide and len(heads) <= 4
+    legend = 6 + _NAME_HEIGHT * (1 if in_one_row else len(heads))
+    height = legend + _OF_GAPS.height * (1 if is_wide else len(panels))
+
+    def paint(figure: Figure) -> None:
+        for axes, moved in zip(_panels(figure, (width, height), len(panels), legend, _OF_GAPS), panels, strict=True):
+            _draw_panel(axes, moved, [point for point in points if point.moved == moved], heads)
+        handles = [Line2D([], [], **_look(heads.index(head))) for head in heads]
+        names = [f"{shortened(head, _LONGEST_HEAD)} (gap {_usual(points, head, 'features').gap:.2f})" for head in heads]
+        figure.legend(
+            handles,
+            names,
+            loc="upper left",
+            bbox_to_anchor=(0, 1),
+            ncols=len(heads) if in_one_row else 1,
+            borderaxespad=0,
+            fontsize=SMALL_PIXELS,
+        )
+
+    label = "Accuracy on queries over the gap of images and prototypes."
+    return draw(width, height, paint, identifier=identifier, label=label)
+
+
+def _usual(points: Sequence[GapSummary], head: str, moved: Moved) -> GapSummary:
+    return next(point for point in points if (point.head, point.moved, point.at) == (head, moved, AS_IT_IS[moved]))
+
+
+def _look(number: int) -> dict[str, Any]:
+    colour = OKABE_ITO[number % len(OKABE_ITO)]
+    return {"color": colour, "marker": _MARKERS[number % len(_MARKERS)], "markersize": 4.5, "linewidth": 1.4}
+
+
+def _draw_panel(axes: Axes, moved: Moved, points: Sequence[GapSummary], heads: Sequence[str]) -> None:
+    axes.set_title(_TITLES[moved], loc="left", pad=6)
+    axes.set_xlabel(_ACROSS[moved], fontsize=SMALL_PIXELS, labelpad=3)
+    axes.set_ylabel("Accuracy on queries", fontsize=SMALL_PIXELS, labelpad=3)
+    for setter in (axes.xaxis, axes.yaxis):
+        setter.set_major_locator(MaxNLocator(5))
+    for number, head in enumerate(heads):
+        own = [point for point in points if point.head == head]
+        if not own:
+            continue
+        look = _look(number)
+        axes.plot([point.at for point in own], [point.accuracy for point in own], **look)
+        usual = _usual(own, head, moved)
+        axes.plot(
+            [usual.at], [usual.accuracy], look["marker"], color=look["color"], markerfacecolor=PAPER, markersize=8, zorder=3
+        )
     axes.margins(0.06)
