@@ -126,9 +126,13 @@ MUTATIONS = {
     ],
     "unit/data/test_joining.py": [("data/joining.py", 'f"{name}: {group}"', 'f"{group}"')],
     "unit/fewshot/test_prompts.py unit/fewshot/test_prompted_runs.py": [
-        ("fewshot/prompts.py", "if other != name:", "if False:"),
-        ("fewshot/prompts.py", "or head.class_weights is not None:", "or False:"),
-        ("fewshot/prompts.py", "_unit(tower.encode(every).astype(np.float64))", "tower.encode(every).astype(np.float64)"),
+        ("fewshot/class_weights.py", "if other != name:", "if False:"),
+        ("fewshot/class_weights.py", "or head.class_weights is not None:", "or False:"),
+        (
+            "fewshot/class_weights.py",
+            "unit_vectors(tower.encode(every).astype(np.float64))",
+            "tower.encode(every).astype(np.float64)",
+        ),
         ("fewshot/verb.py", "texts = {} if tower is None else", "texts = {} if True else"),
     ],
     "unit/models/test_text_towers.py": [
@@ -185,8 +189,12 @@ MUTATIONS = {
         ("models/sources/hub_description.py", "    refuse_other_arguments(arguments", "    print(arguments"),
         ("models/sources/hub_description.py", "> _MOST_BYTES", "> 10 * _MOST_BYTES"),
         ("models/sources/hub_description.py", "kwargs={**arguments, **spec.kwargs}", "kwargs={**spec.kwargs}"),
-        ("models/sources/hub_models.py", "revision=self.revision)\n        return Path(found)", ")\n        return Path(found)"),
-        ("models/sources/hub_models.py", "if places.allow_download:", "if True:"),
+        (
+            "models/sources/described_places.py",
+            "revision=self.revision)\n        return Path(found)",
+            ")\n        return Path(found)",
+        ),
+        ("models/sources/described_places.py", "if places.allow_download:", "if True:"),
     ],
     "unit/models/test_wheel_weights.py": [
         ("models/sources/wheel_weights.py", "if found != _wheel(source).sha256:", "if not found:"),

@@ -12,6 +12,7 @@ MOVED: Mapping[str, Mapping[str, str]] = {
     "crossgraft.data.checks": {"crossgraft": "check_data"},
     "crossgraft.export": {"crossgraft": "export_model"},
     "crossgraft.fewshot": {"crossgraft.distil": "DistillationSettings Domain UniversalBackbone distil_domains"},
+    "crossgraft.fewshot.prompts": {"crossgraft.fewshot": "class_weights_from_prompts"},
     "crossgraft.fewshot.universal": {
         "crossgraft.distil": "DistillationSettings DistilledStep Domain UniversalBackbone distil_domains"
     },
@@ -19,6 +20,9 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "crossgraft.models.adapted": "add_adapters merged_copy read_peft_adapter write_peft_adapter",
         "crossgraft.models.adapters": "AdaptFormer=AdaptFormerAdapter Lora=LoraAdapter",
     },
+    "crossgraft.models.adapters.registry": {"crossgraft.models.adapters": "ADAPTERS"},
+    "crossgraft.models.available": {"crossgraft.models": "list_available_models"},
+    "crossgraft.models.load_texts": {"crossgraft.models": "load_text_tower"},
     "crossgraft.options": {
         "crossgraft.audit.options": "AuditOptions",
         "crossgraft.check.options": "CheckOptions",

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 FEWEST = {
     ("crossgraft.features.extract", "_LEAST_SECONDS"): 0.0,
-    ("crossgraft.fewshot.episode_work", "_LEAST_SECONDS"): 0.0,
+    ("crossgraft.fewshot.parts", "_LEAST_SECONDS"): 0.0,
     ("crossgraft.tune.planning.step_cost", "_FEWEST_STEPS"): 1,
 }
 """How long, or how often, something is timed however little work is announced."""

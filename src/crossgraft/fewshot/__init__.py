@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from crossgraft.faces import lazy_face
 
 if TYPE_CHECKING:
-    from crossgraft.fewshot.choice import class_weights_from_head as class_weights_from_head
+    from crossgraft.fewshot.class_weights import class_weights_from_head as class_weights_from_head
+    from crossgraft.fewshot.class_weights import class_weights_from_prompts as class_weights_from_prompts
     from crossgraft.fewshot.episodes import SAMPLERS as SAMPLERS
     from crossgraft.fewshot.episodes import Description as Description
     from crossgraft.fewshot.episodes import Episode as Episode
@@ -34,6 +35,5 @@ if TYPE_CHECKING:
     from crossgraft.fewshot.look import Gap as Gap
     from crossgraft.fewshot.look import GapShift as GapShift
     from crossgraft.fewshot.look import gap as gap
-    from crossgraft.fewshot.prompts import class_weights_from_prompts as class_weights_from_prompts
 
 lazy_face(__name__)

@@ -61,7 +61,9 @@ def averages_section(source: Source[AveragesRecord]) -> Section:
     num_seen = sum(each.seen for each in record.sets)
     table = table_of(
         record.heads,
-        columns_of(AverageRow, *(name for name in AverageRow.model_fields if not _is_empty(record, name))),
+        columns_of(
+            AverageRow, *(name for name in AverageRow.model_fields if any(getattr(row, name) is not None for row in record.heads))
+        ),
         caption=f"Averages over {num_seen} seen and {len(record.sets) - num_seen} unseen data sets",
         file_name="averages",
         notes=[
@@ -71,10 +73,6 @@ def averages_section(source: Source[AveragesRecord]) -> Section:
         ],
     )
     return Section(name="averages", title="Averages", part="evidence", blocks=[table])
-
-
-def _is_empty(record: AveragesRecord, name: str) -> bool:
-    return all(getattr(row, name) is None for row in record.heads)
 
 
 def sets_section(source: Source[AveragesRecord]) -> Section:

@@ -24,7 +24,7 @@ from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.layers import MOST_NAMED_CLASSES
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, columns_of, number, table_of, words, yes_or_no
+from crossgraft.report.tables import Column, Table, columns_of, number, table_of, words, yes_or_no
 from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
@@ -113,13 +113,9 @@ def gaps_section(source: Source[FewshotRecord]) -> Section | None:
     moved = table_of(
         [point for point in points if point.moved != "training"],
         [
-            *columns_of(GapSummary, "head"),
-            (Column("Moved"), lambda row: words(row.moved)),
+            *columns_of(GapSummary, "head", "moved"),
             (Column("At", numeric=True), lambda row: number(row.at, NumberFormat(decimals=2))),
-            (Column("Gap", numeric=True), lambda row: number(row.gap, NUMBERS)),
-            (Column("Accuracy", numeric=True), lambda row: number(row.accuracy, NUMBERS)),
-            (Column("Difference", numeric=True), lambda row: number(row.difference, NUMBERS)),
-            (Column("±", numeric=True, csv_titles=("difference_half_width",)), _half_of_difference),
+            *columns_of(GapSummary, "gap", "accuracy", "difference", "difference_half_width"),
         ],
         caption="Accuracy with the gap set",
         file_name="accuracy_with_gap",
@@ -133,10 +129,7 @@ def gaps_section(source: Source[FewshotRecord]) -> Section | None:
         [
             *columns_of(GapSummary, "head"),
             (Column("Steps", numeric=True), lambda row: number(row.at, NumberFormat(decimals=0))),
-            (Column("Gap", numeric=True), lambda row: number(row.gap, NUMBERS)),
-            (Column("M‖Θ‖²", numeric=True), lambda row: number(row.coefficient, NUMBERS)),
-            (Column("Squared gap, over that before", numeric=True), lambda row: number(row.squared_ratio, NUMBERS)),
-            (Column("Accuracy", numeric=True), lambda row: number(row.accuracy, NUMBERS)),
+            *columns_of(GapSummary, "gap", "coefficient", "squared_ratio", "accuracy"),
         ],
         caption="Theorem 3.2 over training: what one map for both does to the gap",
         file_name="coefficients",
@@ -148,10 +141,6 @@ def gaps_section(source: Source[FewshotRecord]) -> Section | None:
     figure = figure_for_screens(draw, identifier=f"{source.prefix}gaps", caption=caption)
     blocks: list[Block] = [figure, Folded("All places", [moved]), *([trained] if trained.rows else [])]
     return Section(name="gaps", title="The gap, set", part="evidence", blocks=blocks)
-
-
-def _half_of_difference(row: GapSummary) -> Cell:
-    return number(row.difference_half_width, NUMBERS)
 
 
 _FEW_EPISODES = 100

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,12 +22,11 @@ from crossgraft.data.given_images import is_open, location_of, open_given, refus
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.features import extract_features
-from crossgraft.fewshot.choice import choose_heads, names_without_folders, refuse_unnamed, with_rows_of_pretrained_head
-from crossgraft.fewshot.episode_work import heard_warnings
+from crossgraft.fewshot.choice import choose_heads, names_without_folders
+from crossgraft.fewshot.class_weights import Prompted, encode_prompts, read_prompts, refuse_unnamed, with_rows_of_pretrained_head
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.options import SupportOptions
 from crossgraft.fewshot.parts import EpisodeImages
-from crossgraft.fewshot.prompts import Prompted, encode_prompts, read_prompts
 from crossgraft.fewshot.result import cite, notes_of_head
 from crossgraft.models import Backbone, load_as_asked, load_text_tower
 from crossgraft.models.preprocessing import describe_preprocessing
@@ -75,7 +76,7 @@ def learn_and_predict(
     warned: list[str] = []
     if reads_images(fresh):
         fresh.set_params(backbone=backbone)
-        with heard_warnings(warned):
+        with _heard_warnings(warned):
             of_known_classes = _learn_from_images(fresh, support, labels, queries, backbone, at_once=options.batch_size)
     else:
         of_support, of_queries = (
@@ -85,12 +86,31 @@ def learn_and_predict(
             for images in (support, queries)
         )
         if prompted is not None:
-            of_support, of_queries = (prompted.of_images(each, backbone) for each in (of_support, of_queries))
-        with heard_warnings(warned):
+            of_support, of_queries = (prompted.tower.project(each, backbone) for each in (of_support, of_queries))
+        with _heard_warnings(warned):
             of_known_classes = _probabilities(fresh, of_support, labels, of_queries)
     probabilities = np.zeros((len(of_known_classes), len(support.class_names)))
     probabilities[:, [support.class_names.index(name) for name in fresh.classes_]] = of_known_classes
     return Learned(probabilities, np.log(np.maximum(probabilities, np.finfo(np.float64).tiny)), warned)
+
+
+@contextmanager
+def _heard_warnings(texts: list[str]) -> Generator[None]:
+    """Add to ``texts`` what is warned of inside, each text once; afterwards it is warned of as it would have been.
+
+    Args:
+        texts: Texts of all ``UserWarning``; those for developers are left out.
+    """
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            yield
+    finally:
+        for warning in {(str(each.message), each.category): each for each in caught}.values():
+            if issubclass(warning.category, UserWarning):
+                texts.append(str(warning.message))
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def _probabilities(head: Any, support: np.ndarray, labels: np.ndarray, queries: np.ndarray) -> np.ndarray:

@@ -23,17 +23,19 @@ class GapPoint(Record):
     """One head with its gap set to another value, on one episode or as a mean over episodes."""
 
     head: Annotated[str, Shown("Head")]
-    moved: Moved = Field(
+    moved: Annotated[Moved, Shown("Moved")] = Field(
         description="features: both clouds along the gap; maps: both maps of CoPA from their mean; training: after some steps."
     )
     at: float = Field(
         description="Shift in gaps (0: as it is, -1: closed), share of the difference of both maps (1: as trained), or steps."
     )
-    gap: float = Field(description="Of the support set, each prototype once per image.")
+    gap: Annotated[float, Shown("Gap", NUMBERS)] = Field(description="Of the support set, each prototype once per image.")
     gap_by_class: float
-    accuracy: float = Field(description="On the queries.")
-    coefficient: float | None = Field(default=None, description="M‖Θ‖²_F of theorem 3.2, of one map for both.")
-    squared_ratio: float | None = Field(
+    accuracy: Annotated[float, Shown("Accuracy", NUMBERS)] = Field(description="On the queries.")
+    coefficient: Annotated[float | None, Shown("M‖Θ‖²", NUMBERS)] = Field(
+        default=None, description="M‖Θ‖²_F of theorem 3.2, of one map for both."
+    )
+    squared_ratio: Annotated[float | None, Shown("Squared gap, over that before", NUMBERS)] = Field(
         default=None, description="What it bounds: squared gap behind the map over that before, not normalised, by class."
     )
 
@@ -41,8 +43,12 @@ class GapPoint(Record):
 class GapSummary(GapPoint):
     """Its mean over episodes."""
 
-    difference: float = Field(description="Accuracy less that of the head as it is, paired by episode.")
-    difference_half_width: float | None = Field(description="Half of its interval of 95 % over episodes.")
+    difference: Annotated[float, Shown("Difference", NUMBERS)] = Field(
+        description="Accuracy less that of the head as it is, paired by episode."
+    )
+    difference_half_width: Annotated[float | None, Shown("±", NUMBERS, csv_titles=("difference_half_width",))] = Field(
+        description="Half of its interval of 95 % over episodes."
+    )
 
 
 class EpisodesPart(SparseRecord):

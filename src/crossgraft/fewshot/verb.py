@@ -18,26 +18,16 @@ from crossgraft.data.opening import open_divided
 from crossgraft.errors import CrossgraftWarning, UsageError
 from crossgraft.features import extract_features
 from crossgraft.features.extract import foresee_extraction
-from crossgraft.fewshot.choice import choose_heads, heads_left_out, name_of_baseline, names_without_folders, refuse_unnamed
+from crossgraft.fewshot.choice import choose_heads, heads_left_out, name_of_baseline, names_without_folders
 from crossgraft.fewshot.class_split import ClassSplit, class_split_of
-from crossgraft.fewshot.episode_work import (
-    EPISODES,
-    Chosen,
-    Drawn,
-    base_classes_of,
-    draw_from,
-    episode_work,
-    foresee_episodes,
-    learns_on_base_classes,
-    made_up_features,
-)
+from crossgraft.fewshot.class_weights import encode_prompts, read_prompts, refuse_unnamed
+from crossgraft.fewshot.episode_work import Chosen, Drawn, base_classes_of, draw_from, episode_work, learns_on_base_classes
 from crossgraft.fewshot.episodes import SAMPLERS, Sampler
 from crossgraft.fewshot.evaluate import episode_of, joined
 from crossgraft.fewshot.heads import ZeroShotHead, reads_images
 from crossgraft.fewshot.look import look_at_episode, sets_gaps
 from crossgraft.fewshot.options import FewshotOptions
-from crossgraft.fewshot.parts import EpisodeImages, EpisodeWork, evaluate_in_parts
-from crossgraft.fewshot.prompts import encode_prompts, read_prompts
+from crossgraft.fewshot.parts import EPISODES, EpisodeImages, EpisodeWork, evaluate_in_parts, foresee_episodes, made_up_features
 from crossgraft.fewshot.record import EpisodeLookRecord, FewshotRecord
 from crossgraft.fewshot.result import (
     FewshotResult,
@@ -56,7 +46,6 @@ from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Piece, Reporter
 from crossgraft.records.base import CheckRecord
 from crossgraft.running.publishing import publish
-from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.tune.presets import PRESETS
 from crossgraft.words.formatting import counted
@@ -153,7 +142,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
                 reporter=reporter,
                 is_announced=not reporter.wants_forecast,
             )
-        features = extracted.features if prompted is None else prompted.of_images(extracted.features, backbone)
+        features = extracted.features if prompted is None else prompted.tower.project(extracted.features, backbone)
         works = [
             episode_work(dataset, drawn, features, backbone, chosen, options, repeat=repeat) for repeat in range(options.seeds)
         ]
@@ -170,7 +159,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
                 )
                 for work in works
             ]
-        table = joined(of_seeds)
+        table, look = joined(of_seeds), _look(works[0])
         record = FewshotRecord(
             dataset=describe_dataset(dataset, show_names=options.show_names),
             model=describe_model(backbone, "candidate", seconds=extracted.seconds, from_cache=extracted.from_cache),
@@ -185,7 +174,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             seen=options.seen,
             sizes=describe_sizes(table),
             gaps=describe_gaps(table.gaps),
-            look=_look(works[0]),
+            look=look,
             prompts=None if prompted is None else prompted.record,
             groups_apart=dataset.groups is not None,
             base_classes=base_classes_of(options),
@@ -193,7 +182,19 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             checks=list[CheckRecord](findings),
             references=cite_heads(chosen.heads, chosen.sampler),
         )
-        return _finish(FewshotResult(record, table=table), dataset, directory, reporter, no_images=options.no_images)
+        result = FewshotResult(record, table=table)
+        if directory is None:
+            return result
+        of_gaps = {"gaps.csv": result.gaps()} if record.gaps else {}
+        page = publish(
+            directory,
+            record,
+            reporter,
+            tables={"heads.csv": result.to_frame(), "episodes.csv": result.episodes(), **of_gaps},
+            split=dataset.split,
+            thumbnails=None if options.no_images else lambda: make_thumbnails(dataset),
+        )
+        return replace(result, out=directory.path, report=page)
 
 
 def _with_base_classes(options: FewshotOptions, split: ClassSplit) -> FewshotOptions:
@@ -254,12 +255,12 @@ def _foresee(
     """Say how long all of it will take, but where heads learn on base classes first, which takes as long as they need."""
     if not reporter.wants_forecast or drawn.is_base.any():
         return
-    look = foresee_extraction(dataset, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=reporter)
     made_up = made_up_features(drawn.labels, width, seed=options.seed)
     work = episode_work(dataset, drawn, made_up, backbone, chosen, options)
     images = _images(dataset, backbone, work)
     num_episodes = options.episodes * options.seeds
     episodes = foresee_episodes(work, num_episodes, images=images, num_workers=threads)
+    look = foresee_extraction(dataset, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=reporter)
     seen, adapted = counted(len(dataset), "image"), counted(num_episodes, "episode")
     heads = counted(len(chosen.heads), "head")
     reporter.expect([Piece((_LOOKING,), look, _LOOKING), episodes], f"{seen}, then {adapted} × {heads}")
@@ -279,24 +280,3 @@ def _images(dataset: Dataset, backbone: Backbone, work: EpisodeWork) -> EpisodeI
         return None
     rows = np.flatnonzero(np.isin(np.array(dataset.class_names)[dataset.targets], np.unique(work.labels)))
     return EpisodeImages(lambda row: dataset.read(int(rows[row])), backbone.preprocessing)
-
-
-def _finish(
-    result: FewshotResult, dataset: Dataset, run: RunDirectory | None, reporter: Reporter, *, no_images: bool
-) -> FewshotResult:
-    if run is None:
-        return result
-    record = result.record
-    page = publish(
-        run,
-        record,
-        reporter,
-        tables={
-            "heads.csv": result.to_frame(),
-            "episodes.csv": result.episodes(),
-            **({"gaps.csv": result.gaps()} if record.gaps else {}),
-        },
-        split=dataset.split,
-        thumbnails=None if no_images else lambda: make_thumbnails(dataset),
-    )
-    return replace(result, out=run.path, report=page)

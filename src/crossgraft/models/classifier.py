@@ -18,9 +18,8 @@ from crossgraft.models.adapters import AdapterRecipe, adapters_of
 from crossgraft.models.adapters.insertion import rebuild_adapters
 from crossgraft.models.backbone import Backbone, Known
 from crossgraft.models.layers import building_blocks, parameter_depths
-from crossgraft.models.penultimate import features_along, linear_heads
+from crossgraft.models.penultimate import Cut, features_along, forget_caches, linear_heads, put_layer, repeat_cut, take_head_out
 from crossgraft.models.recipe import NetworkRecipe, build_network
-from crossgraft.models.surgery import Cut, forget_caches, put_layer, repeat_cut, take_head_out
 from crossgraft.models.trusted_code import NOTHING, TrustedCode
 from crossgraft.seeding import torch_generator
 from crossgraft.types import Preprocessing, shown_value

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -42,20 +43,11 @@ class PublishedName:
 def published_names() -> Mapping[str, PublishedName]:
     """All of them, by name."""
     text = resources.files("crossgraft.models").joinpath("published_names.csv").read_text(encoding="utf-8")
-    return {
-        row["name"]: PublishedName(
-            name=row["name"],
-            source=row["source"],
-            trained_on=row["trained_on"],
-            licence=row["licence"],
-            licence_from=row["licence_from"],
-            gated=row["gated"] == "yes",
-            commercial=row["commercial"],
-            tried=row["tried"],
-            arguments=json.loads(row["arguments"] or "{}"),
-        )
+    rows: list[dict[str, Any]] = [
+        {**row, "gated": row["gated"] == "yes", "arguments": json.loads(row["arguments"] or "{}")}
         for row in csv.DictReader(text.splitlines())
-    }
+    ]
+    return {row["name"]: PublishedName(**row) for row in rows}
 
 
 _NO = "not for commercial use"

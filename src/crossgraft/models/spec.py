@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -189,7 +189,7 @@ def spec_from_entry(entry: Mapping[str, object], *, folder: Path, trusted: Trust
     for key in entry:
         if key not in ENTRY_KEYS:
             raise UnknownNameError(f"key in {where}", str(key), ENTRY_KEYS)
-    texts = {key: _text(entry, key, where) for key in ENTRY_KEYS if key not in ("kwargs", "preprocessing")}
+    texts: dict[str, Any] = {key: _text(entry, key, where) for key in ENTRY_KEYS if key not in ("kwargs", "preprocessing")}
     name = texts["name"]
     if not name:
         raise UsageError(f"{where} has no name. Give it one, as tables and figures should show it.")
@@ -198,19 +198,11 @@ def spec_from_entry(entry: Mapping[str, object], *, folder: Path, trusted: Trust
             f"{where} ({name}) has neither source nor weights. Give a timm architecture, torchvision:NAME or "
             "package.module:factory as source, or a .safetensors file whose header names its architecture as weights."
         )
+    texts["source"] = texts["source"] or ""
     return ModelSpec(
-        name=name,
-        source=texts["source"] or "",
-        weights=texts["weights"],
+        **texts,
         kwargs=_mapping(entry, "kwargs", where),
-        weights_key=texts["weights_key"],
-        weights_prefix=texts["weights_prefix"],
-        family=texts["family"],
-        licence=texts["licence"],
         preprocessing=_mapping(entry, "preprocessing", where),
-        source_features=texts["source_features"],
-        known_as=texts["known_as"],
-        pretraining=texts["pretraining"],
         folder=folder,
         trusted=trusted,
     )

@@ -26,13 +26,8 @@ from crossgraft.fewshot import (
     class_weights_from_head,
     gap,
 )
-from crossgraft.fewshot.choice import (
-    choose_heads,
-    heads_left_out,
-    name_of_baseline,
-    source_classes_of,
-    with_rows_of_pretrained_head,
-)
+from crossgraft.fewshot.choice import choose_heads, heads_left_out, name_of_baseline
+from crossgraft.fewshot.class_weights import source_classes_of, with_rows_of_pretrained_head
 from crossgraft.models import ModelSpec, load_backbone
 
 pytestmark = pytest.mark.filterwarnings("ignore:CoPA with one image per class", "ignore:.*rows are all zeros")

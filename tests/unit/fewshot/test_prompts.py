@@ -11,7 +11,7 @@ from torch import nn
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.fewshot import MetaAdapterHead, NccHead, TipAdapterHead, ZeroShotHead, class_weights_from_prompts
 from crossgraft.fewshot.choice import choose_heads, heads_left_out
-from crossgraft.fewshot.prompts import ClassPrompts, encode_prompts, read_prompts
+from crossgraft.fewshot.class_weights import ClassPrompts, encode_prompts, read_prompts
 from crossgraft.models import ModelSpec, TextTower, load_backbone
 
 WIDTH = 6

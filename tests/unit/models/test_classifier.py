@@ -14,7 +14,7 @@ from torch import nn
 from crossgraft.errors import DataError, UntrustedCodeError, UsageError
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.models.classifier import draw_head, make_classifier, read_recipe, rebuild_classifier
-from crossgraft.models.surgery import FIXED, SOURCE_HEAD
+from crossgraft.models.penultimate import FIXED, SOURCE_HEAD
 from crossgraft.models.trusted_code import trusted_code
 from crossgraft.types import Preprocessing
 

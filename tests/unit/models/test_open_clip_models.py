@@ -15,7 +15,7 @@ from crossgraft.models import load_backbone, read_zoo
 from crossgraft.models.adapters import adapters_of
 from crossgraft.models.classifier import make_classifier
 from crossgraft.models.recipe import build_network
-from crossgraft.models.sources import hub_models
+from crossgraft.models.sources import described_places
 from crossgraft.models.sources.open_clip_models import published_towers
 from crossgraft.tune.methods.adaptformer import AdaptFormer
 
@@ -116,7 +116,7 @@ def test_a_trunk_of_timm_as_in_biomedclip(weights, tmp_path):
 
 def test_a_repository_in_the_folder_of_weights_and_out_of_reach(tower, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(hub_models, "hf_hub_download", lambda *_, **__: pytest.fail("nobody allowed it"))
+    monkeypatch.setattr(described_places, "hf_hub_download", lambda *_, **__: pytest.fail("nobody allowed it"))
     fill(tmp_path / "weights" / "ward--clip", tower)
     load_backbone("open_clip:ward/clip", weights_dir=tmp_path / "weights")
     with pytest.raises(MissingWeightsError, match=r"open_clip_config\.json and open_clip_model\.safetensors.*ward--other"):

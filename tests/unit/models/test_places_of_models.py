@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from crossgraft.errors import DataError, MissingWeightsError, UnknownNameError, UsageError
 from crossgraft.models import load_backbone, read_zoo
 from crossgraft.models.recipe import build_network
-from crossgraft.models.sources import hub_models
+from crossgraft.models.sources import described_places
 from crossgraft.models.zoo import random_weights_control
 from crossgraft.progress import Reporter
 
@@ -131,7 +131,7 @@ def test_random_weights_need_the_description_alone(network, tmp_path):
 
 
 def test_without_consent_nothing_is_fetched(cache, monkeypatch):
-    monkeypatch.setattr(hub_models, "hf_hub_download", lambda *_, **__: pytest.fail("nobody allowed it"))
+    monkeypatch.setattr(described_places, "hf_hub_download", lambda *_, **__: pytest.fail("nobody allowed it"))
     with pytest.raises(MissingWeightsError, match=r"ward--lesions.*--allow-download"):
         read_zoo(["hf-hub:ward/lesions"])
 
@@ -152,7 +152,7 @@ def answer(kind):
     ],
 )
 def test_a_repository_that_gives_nothing(kind, said, cache, monkeypatch):
-    monkeypatch.setattr(hub_models, "hf_hub_download", answer(kind))
+    monkeypatch.setattr(described_places, "hf_hub_download", answer(kind))
     with pytest.raises(MissingWeightsError, match=said):
         read_zoo(["hf-hub:ward/lesions"], allow_download=True)
 

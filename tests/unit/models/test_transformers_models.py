@@ -19,7 +19,7 @@ from crossgraft.models.classifier import make_classifier, rebuild_classifier
 from crossgraft.models.layers import building_blocks
 from crossgraft.models.preprocessing import resolve_preprocessing
 from crossgraft.models.recipe import build_network
-from crossgraft.models.sources import hub_models
+from crossgraft.models.sources import described_places
 from crossgraft.models.sources.transformers_images import preprocessing_of
 from crossgraft.models.sources.transformers_networks import FAMILIES
 from crossgraft.models.spec import ModelSpec
@@ -240,7 +240,7 @@ def test_a_repository_in_the_cache_and_in_the_folder_of_weights(folder_of, tmp_p
 
 def test_without_consent_nothing_is_fetched(tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(hub_models, "hf_hub_download", lambda *_, **__: pytest.fail("nobody allowed it"))
+    monkeypatch.setattr(described_places, "hf_hub_download", lambda *_, **__: pytest.fail("nobody allowed it"))
     with pytest.raises(
         MissingWeightsError, match=r"preprocessor_config\.json and model\.safetensors.*ward--rays.*--allow-download"
     ):
@@ -249,10 +249,10 @@ def test_without_consent_nothing_is_fetched(tmp_path, monkeypatch):
 
 def test_a_gate_is_said(tmp_path, monkeypatch):
     def closed(*_, **__):
-        raise hub_models.GatedRepoError.__new__(hub_models.GatedRepoError, "closed")
+        raise described_places.GatedRepoError.__new__(described_places.GatedRepoError, "closed")
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(hub_models, "hf_hub_download", closed)
+    monkeypatch.setattr(described_places, "hf_hub_download", closed)
     with pytest.raises(MissingWeightsError, match="accepted its terms"):
         read_zoo(["transformers:ward/rays"], allow_download=True)
 

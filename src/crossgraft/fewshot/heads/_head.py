@@ -26,6 +26,8 @@ from crossgraft.compute import reuse_freed_memory
 from crossgraft.errors import CrossgraftWarning, DataError, DivergedError, UsageError
 from crossgraft.types import Features, Labels
 
+RATES = {"seen": 0.1, "unseen": 1.0}
+"""Learning rates of Adadelta in URL and TSA: for a domain that the backbone was trained on, and for any other."""
 NOTABLE_RISE = 0.01
 """In units of the loss, a mean cross-entropy: less is noise of a training that had nothing to learn."""
 
@@ -162,6 +164,29 @@ class Head(ClassifierMixin, BaseEstimator):
         Raises:
             UsageError: One is.
         """
+
+    def check_numbers(self, *options: str, least: float = 0, above: bool = False) -> None:
+        """Refuse options that are not finite numbers of at least ``least``, or above it."""
+        for option in options:
+            check_number(option, self.name, getattr(self, option), least=least, above=above)
+
+    def check_counts(self, *options: str) -> None:
+        """Refuse options that are not whole numbers of at least 0."""
+        for option in options:
+            check_count(option, self.name, getattr(self, option))
+
+    def check_seed(self) -> None:
+        """Refuse a seed that is not a whole number between 0 and 2**63 - 1; numpy's whole numbers are some."""
+        value: object = getattr(self, "seed", 0)
+        if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < 2**63:
+            raise UsageError(f"seed of {self.name} must be a whole number between 0 and 2**63 - 1, got {value!r}.")
+
+    def check_rate(self, rate: object) -> None:
+        """Refuse a learning rate that is neither a name of ``RATES`` nor a number above 0."""
+        if not isinstance(rate, str):
+            check_number("learning_rate", self.name, rate, least=0, above=True)
+        elif rate not in RATES:
+            raise UsageError(f"learning_rate of {self.name} must be a number, seen or unseen, got {rate!r}.")
 
     def fit(self, X: Features, y: Labels) -> Self:
         """Adapt to a support set.
@@ -379,9 +404,3 @@ def check_count(name: str, head: str, value: object) -> None:
     """Refuse what is not a whole number of at least 0."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise UsageError(f"{name} of {head} must be a whole number of at least 0, got {value!r}.")
-
-
-def check_seed(head: str, value: object) -> None:
-    """Refuse what is not a whole number between 0 and 2**63 - 1; numpy's whole numbers are some."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < 2**63:
-        raise UsageError(f"seed of {head} must be a whole number between 0 and 2**63 - 1, got {value!r}.")

@@ -23,9 +23,6 @@ from crossgraft.fewshot.heads._head import (
     Rows,
     UnitRows,
     Weights,
-    check_count,
-    check_number,
-    check_seed,
     cosines,
     scaled_cosines,
     starting_weights,
@@ -85,11 +82,11 @@ class CopaHead(Head):
 
     def check(self) -> None:
         """Refuse numbers out of their range, and an unknown start."""
-        check_number("learning_rate", self.name, self.learning_rate, least=0, above=True)
-        check_number("weight_decay", self.name, self.weight_decay, least=0)
-        check_number("logit_scale", self.name, self.logit_scale, least=0, above=True)
-        check_count("steps", self.name, self.steps)
-        check_seed(self.name, self.seed)
+        self.check_numbers("learning_rate", above=True)
+        self.check_numbers("weight_decay")
+        self.check_numbers("logit_scale", above=True)
+        self.check_counts("steps")
+        self.check_seed()
         if self.init not in (IDENTITY, RANDOM):
             raise UsageError(f"init of copa must be {IDENTITY} or {RANDOM}, got {self.init!r}.")
 

@@ -11,17 +11,7 @@ from typing import Any, ClassVar
 import torch
 
 from crossgraft.errors import CrossgraftWarning
-from crossgraft.fewshot.heads._head import (
-    Classes,
-    Logits,
-    Members,
-    Rows,
-    check_count,
-    check_number,
-    cosines,
-    scaled_cosines,
-    unit_rows,
-)
+from crossgraft.fewshot.heads._head import Classes, Logits, Members, Rows, cosines, scaled_cosines, unit_rows
 from crossgraft.fewshot.heads._in_backbone import MIDDLE, Images, WithAdapters, descend, find_layers
 from crossgraft.fewshot.heads.copa import symmetric_loss
 from crossgraft.fewshot.look import GapShift, gap_of
@@ -77,12 +67,12 @@ class CopaTsa(WithAdapters):
     def check(self) -> None:
         """Refuse numbers out of their range."""
         super().check()
-        check_number("learning_rate", self.name, self.learning_rate, least=0, above=True)
+        self.check_numbers("learning_rate", above=True)
         if self.adapter_learning_rate is not None:
-            check_number("adapter_learning_rate", self.name, self.adapter_learning_rate, least=0, above=True)
-        check_number("weight_decay", self.name, self.weight_decay, least=0)
-        check_number("logit_scale", self.name, self.logit_scale, least=0, above=True)
-        check_count("steps", self.name, self.steps)
+            self.check_numbers("adapter_learning_rate", above=True)
+        self.check_numbers("weight_decay")
+        self.check_numbers("logit_scale", above=True)
+        self.check_counts("steps")
 
     def adapt(self, support: Images, classes: Classes, num_classes: int) -> None:
         """Adam on the whole support set."""

@@ -8,18 +8,7 @@ from typing import ClassVar
 
 import torch
 
-from crossgraft.fewshot.heads._head import (
-    COSINE_SCALE,
-    Classes,
-    Logits,
-    Members,
-    Rows,
-    check_count,
-    check_number,
-    cosines,
-    scaled_cosines,
-    unit_rows,
-)
+from crossgraft.fewshot.heads._head import COSINE_SCALE, Classes, Logits, Members, Rows, cosines, scaled_cosines, unit_rows
 from crossgraft.fewshot.heads._in_backbone import Images, InBackbone, descend
 
 
@@ -54,8 +43,8 @@ class FineTuningHead(InBackbone):
     def check(self) -> None:
         """Refuse numbers out of their range."""
         super().check()
-        check_number("learning_rate", self.name, self.learning_rate, least=0, above=True)
-        check_count("steps", self.name, self.steps)
+        self.check_numbers("learning_rate", above=True)
+        self.check_counts("steps")
 
     def adapt(self, support: Images, classes: Classes, num_classes: int) -> None:
         """Adam on the whole support set."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows, check_count, check_number, unit_rows
+from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows, unit_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -44,8 +44,8 @@ class LogisticHead(Head):
 
     def check(self) -> None:
         """Refuse numbers out of their range."""
-        check_number("C", self.name, self.C, least=0, above=True)
-        check_count("max_iterations", self.name, self.max_iterations)
+        self.check_numbers("C", above=True)
+        self.check_counts("max_iterations")
 
     def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:
         """Minimise the penalised cross-entropy."""

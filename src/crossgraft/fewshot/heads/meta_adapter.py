@@ -22,9 +22,6 @@ from crossgraft.fewshot.heads._head import (
     Members,
     Prototypes,
     Rows,
-    check_count,
-    check_number,
-    check_seed,
     gradients_on,
     refuse_losses,
     unit_rows,
@@ -119,11 +116,10 @@ class MetaAdapterHead(Head):
 
     def check(self) -> None:
         """Refuse numbers out of their range."""
-        check_number("learning_rate", self.name, self.learning_rate, least=0, above=True)
-        check_number("rho_sim_weight", self.name, self.rho_sim_weight, least=0)
-        check_seed(self.name, self.seed)
-        for option in ("epochs", "batch_size", "shots"):
-            check_count(option, self.name, getattr(self, option))
+        self.check_numbers("learning_rate", above=True)
+        self.check_numbers("rho_sim_weight")
+        self.check_seed()
+        self.check_counts("epochs", "batch_size", "shots")
         if min(self.batch_size, self.shots) < 1:
             raise UsageError("batch_size and shots of meta_adapter must be at least 1.")
 

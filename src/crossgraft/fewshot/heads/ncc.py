@@ -14,10 +14,6 @@ from crossgraft.fewshot.heads._head import Classes, Head, Logits, Members, Proto
 from crossgraft.types import Features
 
 
-def _cos(query: Rows, prototypes: Prototypes) -> Logits:
-    return scaled_cosines(query, prototypes)
-
-
 def _l2(query: Rows, prototypes: Prototypes) -> Logits:
     """−‖q − p‖² up to a number of each query, which softmax does not see; no difference of large squares."""
     middle = prototypes.mean(dim=0)
@@ -25,11 +21,11 @@ def _l2(query: Rows, prototypes: Prototypes) -> Logits:
     return 2 * query @ prototypes.T - prototypes.square().sum(dim=1) - query.square().sum(dim=1, keepdim=True)
 
 
-def _lin(query: Rows, prototypes: Prototypes) -> Logits:
-    return query @ prototypes.T
-
-
-DISTANCES: Mapping[str, Callable[[Rows, Prototypes], Logits]] = {"cos": _cos, "l2": _l2, "lin": _lin}
+DISTANCES: Mapping[str, Callable[[Rows, Prototypes], Logits]] = {
+    "cos": scaled_cosines,
+    "l2": _l2,
+    "lin": lambda query, prototypes: query @ prototypes.T,
+}
 
 
 @dataclass(eq=False, repr=False)

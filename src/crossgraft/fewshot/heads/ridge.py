@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 
 from crossgraft.errors import UsageError
-from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows, check_number, unit_rows
+from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows, unit_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -43,7 +43,7 @@ class RidgeHead(Head):
 
     def check(self) -> None:
         """Refuse a penalty that is not above 0."""
-        check_number("penalty", self.name, self.penalty, least=0, above=True)
+        self.check_numbers("penalty", above=True)
 
     def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:
         """Solve the normal equations of the smaller size, in float64: those of repeated rows are nearly singular."""

@@ -14,18 +14,7 @@ from torch import Tensor
 
 from crossgraft.errors import DataError, DivergedError, UsageError
 from crossgraft.fewshot.heads._class_weights import ClassWeights, class_weights_of
-from crossgraft.fewshot.heads._head import (
-    Classes,
-    Head,
-    Logits,
-    Members,
-    Rows,
-    check_count,
-    check_number,
-    check_seed,
-    refuse_values,
-    unit_rows,
-)
+from crossgraft.fewshot.heads._head import Classes, Head, Logits, Members, Rows, refuse_values, unit_rows
 from crossgraft.tune.sim import RhoSim
 from crossgraft.types import Features, Labels
 
@@ -101,14 +90,11 @@ class TipAdapterHead(Head):
 
     def check(self) -> None:
         """Refuse numbers out of their range."""
-        for option in ("alpha", "beta", "rho_sim_weight"):
-            check_number(option, self.name, getattr(self, option), least=0)
-        check_number("learning_rate", self.name, self.learning_rate, least=0, above=True)
-        for option in ("largest_alpha", "largest_beta"):
-            check_number(option, self.name, getattr(self, option), least=_LEAST)
-        for option in ("epochs", "batch_size"):
-            check_count(option, self.name, getattr(self, option))
-        check_seed(self.name, self.seed)
+        self.check_numbers("alpha", "beta", "rho_sim_weight")
+        self.check_numbers("learning_rate", above=True)
+        self.check_numbers("largest_alpha", "largest_beta", least=_LEAST)
+        self.check_counts("epochs", "batch_size")
+        self.check_seed()
         if self.batch_size == 0:
             raise UsageError("batch_size of tip_adapter must be at least 1.")
 

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from crossgraft.errors import UsageError
-from crossgraft.fewshot.heads._head import Classes, Logits, Members, Rows, check_count, check_number, check_seed, scaled_cosines
+from crossgraft.fewshot.heads._head import RATES, Classes, Logits, Members, Rows, scaled_cosines
 from crossgraft.fewshot.heads._in_backbone import AUTO, Images, WithAdapters, descend, find_layers
 from crossgraft.fewshot.look import GapShift, gap_of
 from crossgraft.seeding import torch_generator
 
-_HEAD_RATES = {"seen": 0.1, "unseen": 1.0}
 _SERIAL_MATRIX, _VECTOR_UNSEEN, _OTHERWISE = 0.01, 1.0, 0.5
 """Learning rate of the adapters as a share of that of the head, in the authors' code."""
 BOTH, ADAPTERS, HEAD = "both", "adapters", "head"
@@ -72,15 +71,11 @@ class TsaAdapter(WithAdapters):
     def check(self) -> None:
         """Refuse rates that are neither a name nor above 0, and an unknown choice of what is trained."""
         super().check()
-        if isinstance(self.learning_rate, str):
-            if self.learning_rate not in _HEAD_RATES:
-                raise UsageError(f"learning_rate of tsa must be a number, seen or unseen, got {self.learning_rate!r}.")
-        else:
-            check_number("learning_rate", self.name, self.learning_rate, least=0, above=True)
+        self.check_rate(self.learning_rate)
         if self.adapter_learning_rate is not None:
-            check_number("adapter_learning_rate", self.name, self.adapter_learning_rate, least=0, above=True)
-        check_count("steps", self.name, self.steps)
-        check_seed(self.name, self.seed)
+            self.check_numbers("adapter_learning_rate", above=True)
+        self.check_counts("steps")
+        self.check_seed()
         if self.trained not in (BOTH, ADAPTERS, HEAD):
             raise UsageError(f"trained of tsa must be {BOTH}, {ADAPTERS} or {HEAD}, got {self.trained!r}.")
 
@@ -121,7 +116,7 @@ class TsaAdapter(WithAdapters):
         return {"connection": self.connection, "form": self.form, "init": self.init}
 
     def _rates(self) -> tuple[float, float]:
-        head = _HEAD_RATES[self.learning_rate] if isinstance(self.learning_rate, str) else self.learning_rate
+        head = RATES[self.learning_rate] if isinstance(self.learning_rate, str) else self.learning_rate
         if self.adapter_learning_rate is not None:
             return head, self.adapter_learning_rate
         if self.connection == "serial" and self.form == "matrix":

@@ -8,18 +8,16 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from crossgraft.errors import UsageError
 from crossgraft.fewshot.heads._head import (
     COSINE_SCALE,
     IDENTITY,
+    RATES,
     Classes,
     Head,
     Logits,
     Members,
     Rows,
     Weights,
-    check_count,
-    check_number,
     cosines,
     scaled_cosines,
     starting_weights,
@@ -28,8 +26,6 @@ from crossgraft.fewshot.heads._head import (
 )
 from crossgraft.fewshot.look import GapShift, gap_of
 from crossgraft.types import Features
-
-_RATES = {"seen": 0.1, "unseen": 1.0}
 
 
 @dataclass(eq=False, repr=False)
@@ -65,18 +61,15 @@ class UrlHead(Head):
 
     def check(self) -> None:
         """Refuse a rate that is neither a name nor above 0."""
-        if isinstance(self.learning_rate, str):
-            if self.learning_rate not in _RATES:
-                raise UsageError(f"learning_rate of url must be a number, seen or unseen, got {self.learning_rate!r}.")
-        else:
-            check_number("learning_rate", self.name, self.learning_rate, least=0, above=True)
-        check_count("steps", self.name, self.steps)
+        self.check_rate(self.learning_rate)
+        self.check_counts("steps")
 
     def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:
         """Adadelta on the whole support set."""
         members = Members.of(classes, num_classes, support)
         weights = torch.nn.Parameter(starting_weights(IDENTITY, support, torch.Generator()))
-        optimizer = torch.optim.Adadelta([weights], lr=self._rate(), rho=0.9, eps=1e-6)
+        rate = RATES[self.learning_rate] if isinstance(self.learning_rate, str) else self.learning_rate
+        optimizer = torch.optim.Adadelta([weights], lr=rate, rho=0.9, eps=1e-6)
         losses: list[float] = []
         for _ in range(self.steps):
             loss, weights.grad = loss_and_gradient(weights.detach(), support, members)
@@ -95,9 +88,6 @@ class UrlHead(Head):
         """What W makes of images and of prototypes."""
         rows = np.asarray(support, dtype=self.weights_.dtype)
         return rows @ self.weights_.T, self.prototypes_ @ self.weights_.T
-
-    def _rate(self) -> float:
-        return _RATES[self.learning_rate] if isinstance(self.learning_rate, str) else self.learning_rate
 
 
 def loss_and_gradient(weights: Weights, support: Rows, members: Members) -> tuple[float, Weights]:

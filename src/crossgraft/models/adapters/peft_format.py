@@ -182,9 +182,9 @@ class PeftFiles:
 
 
 def pattern_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys by which each name finds its own value first: a name may end like another one."""
+    """Keys by which each name finds its own value first: a name may end like another one; dots stay, as everybody writes them."""
     longest_first = sorted(values, key=lambda name: (-len(name), name.count("."), name))
-    return {_escaped(name): values[name] for name in longest_first}
+    return {re.escape(name).replace(r"\.", "."): values[name] for name in longest_first}
 
 
 def targets_of(names: Iterable[str], network: nn.Module) -> list[str] | str:
@@ -194,11 +194,6 @@ def targets_of(names: Iterable[str], network: nn.Module) -> list[str] | str:
     if any(layer.endswith(endings) for layer, _ in network.named_modules() if layer not in names):
         return "|".join(map(re.escape, names))
     return names
-
-
-def _escaped(name: str) -> str:
-    """As a regular expression; dots stay, as everybody writes them."""
-    return re.escape(name).replace(r"\.", ".")
 
 
 def why_peft_differs(layer: nn.Module) -> str | None:

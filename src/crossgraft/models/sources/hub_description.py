@@ -10,10 +10,10 @@ from typing import cast
 
 from timm.models import is_model, list_models
 
-from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.errors import DataError, MissingWeightsError, UnknownNameError, UsageError
 from crossgraft.models.preprocessing import POLICY_OF_CROP_MODE
 from crossgraft.models.sources.architecture_arguments import refuse_large_numbers, refuse_other_arguments
-from crossgraft.models.spec import PREPROCESSING_KEYS, ModelSpec
+from crossgraft.models.spec import PREPROCESSING_KEYS, RANDOM, ModelSpec
 from crossgraft.types import shown_value
 
 CONFIG = "config.json"
@@ -117,6 +117,25 @@ def described(spec: ModelSpec, said: Mapping[str, object], *, of: str) -> ModelS
         licence=spec.licence or (licence if isinstance(licence, str) else None),
         preprocessing={**preprocessing, **spec.preprocessing},
     )
+
+
+def in_folder(spec: ModelSpec, folder: Path) -> ModelSpec:
+    """The network that ``config.json`` of a folder describes, with the weights beside it.
+
+    Raises:
+        MissingWeightsError: There are none.
+        UsageError: They lie in several files.
+        DataError, UsageError, UnknownNameError: As of ``read_description`` and ``described``.
+    """
+    found = described(spec, read_description(folder / CONFIG, of=folder.name), of=folder.name)
+    if spec.weights == RANDOM or spec.has_checkpoint:
+        return found
+    file = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+    if file is None:
+        if (parts := next((name for name in lists_of_parts(WEIGHTS) if (folder / name).is_file()), None)) is not None:
+            raise in_parts(folder.name, parts)
+        raise MissingWeightsError(f"{folder} has {CONFIG} and no weights: put one of {', '.join(WEIGHTS)} beside it.")
+    return replace(found, weights=str(file.resolve()))
 
 
 def number_of_classes(stated: object, *, where: str) -> int:

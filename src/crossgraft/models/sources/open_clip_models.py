@@ -37,12 +37,8 @@ _CLIP, _QUICK = "vit_base_patch32_clip_224", "vit_base_patch32_clip_quickgelu_22
 _SIZES = {"width": "embed_dim", "layers": "depth", "patch_size": "patch_size", "mlp_ratio": "mlp_ratio"}
 _HEAD_WIDTH = 64
 _OTHER_TOWER = (
-    "attentional_pool",
-    "attn_pooler_queries",
-    "global_average_pool",
-    "no_ln_pre",
-    "final_ln_after_pool",
-    "ls_init_value",
+    *("attentional_pool", "attn_pooler_queries", "global_average_pool"),
+    *("no_ln_pre", "final_ln_after_pool", "ls_init_value"),
 )
 """Settings of open_clip's vision transformer that change what it computes."""
 _POOLS = ("", "avg", "token", "map")
@@ -69,7 +65,7 @@ class OpenClipLibrary(PlaceLibrary):
         if (row := published_towers().get(name)) is not None:
             policy = {"resize_policy": _POLICIES[row["resize"]], "crop_pct": 1.0}
             return replace(spec, source=row["timm"], preprocessing={**policy, **spec.preprocessing}, text_source=spec.source)
-        if not self._is_place(name):
+        if name.partition("/")[0] in {known.partition("/")[0] for known in published_towers()}:  # with a tag that is not there
             raise UnknownNameError("network of open_clip", name, published_towers(), hint=f"Write {self.form}.")
         place, where, said = self._description(spec.source, places)
         model, prepare = mapping_in(said, "model_cfg", where), mapping_in(said, "preprocess_cfg", where)
@@ -94,11 +90,6 @@ class OpenClipLibrary(PlaceLibrary):
         place, where, said = self._description(source, places)
         model = mapping_in(said, "model_cfg", where)
         return open_clip_text_tower(model, place, Path(str(spec.weights)), where=where, name=spec.name, device=device)
-
-    def _is_place(self, name: str) -> bool:
-        """Whether it is not an architecture of the table with a tag that the table does not have."""
-        architectures = {known.partition("/")[0] for known in published_towers()}
-        return name.partition("/")[0] not in architectures
 
     def available(self, weights_dir: Path | None, search: str | None) -> list[AvailableModel]:
         """What has the text in its name; where the weights are is said of the network of timm."""
@@ -167,11 +158,7 @@ def _described(spec: ModelSpec, model: Mapping[str, object], prepare: Mapping[st
 
 def _of_timm(model: Mapping[str, object], tower: Mapping[str, object], *, of: str) -> tuple[str, dict[str, object]]:
     """A trunk of timm, whose features open_clip projects behind it, or whose head is the projection."""
-    architecture, pool, projection = (
-        str(tower["timm_model_name"]),
-        tower.get("timm_pool", "avg"),
-        tower.get("timm_proj", "linear"),
-    )
+    architecture, pool = str(tower["timm_model_name"]), tower.get("timm_pool", "avg")
     if not is_model(architecture):
         raise UnknownNameError(f"architecture in {CONFIG} of {of}", architecture, list_models())
     if pool not in _POOLS:
@@ -179,7 +166,7 @@ def _of_timm(model: Mapping[str, object], tower: Mapping[str, object], *, of: st
             f"The image tower of {of} pools its tokens by {shown_value(pool)}, which timm's {architecture} does not. Write a "
             "function that builds it, and give it as source: package.module:factory."
         )
-    num_outputs = _whole_number(model, "embed_dim", of) if projection in (None, "") else 0
+    num_outputs = _whole_number(model, "embed_dim", of) if tower.get("timm_proj", "linear") in (None, "") else 0
     return architecture, {"num_classes": num_outputs, **({"global_pool": pool} if pool else {})}
 
 

@@ -23,10 +23,9 @@ from crossgraft.models.sources.architecture_arguments import (
     refuse_large_numbers,
     refuse_nested_values,
 )
-from crossgraft.models.sources.described_places import DescribedPlace
+from crossgraft.models.sources.described_places import DescribedPlace, Repository
 from crossgraft.models.sources.hub_description import CONFIG as HUB_CONFIG
 from crossgraft.models.sources.hub_description import mapping_in, read_json
-from crossgraft.models.sources.hub_models import Repository
 from crossgraft.models.sources.local_checkpoint import load_weights, read_state_dict
 from crossgraft.models.sources.text_tower import TextTower, logit_numbers
 from crossgraft.models.sources.tokenizer_files import SETTINGS, read_tokenizer

@@ -188,7 +188,7 @@ class TextTower:
             images: (n, d) as of ``project``.
             texts: (C, d) as of ``encode``, or class weights.
         """
-        cosines = _unit(images) @ _unit(texts).T
+        cosines = unit_vectors(images) @ unit_vectors(texts).T
         return (self.logit_scale * cosines + self.logit_bias).astype(np.float32)
 
 
@@ -212,5 +212,6 @@ def _apply(head: nn.Module, rows: Tensor) -> np.ndarray:
     return head(rows.to(device)).cpu().numpy()
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
+def unit_vectors(rows: np.ndarray) -> np.ndarray:
+    """Each row divided by its length, or by 1e-12 if it is shorter."""
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)

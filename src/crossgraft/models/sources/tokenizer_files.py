@@ -17,7 +17,7 @@ from typing import Any
 from crossgraft.errors import CrossgraftError, DataError, MissingExtraError, MissingWeightsError
 from crossgraft.models.sources.described_places import DescribedPlace
 from crossgraft.models.sources.hub_description import CONFIG, read_json
-from crossgraft.models.sources.transformers_networks import quietly, transformers
+from crossgraft.models.sources.transformers_networks import quietly
 from crossgraft.paths import shortened
 
 SETTINGS = "tokenizer_config.json"
@@ -100,19 +100,6 @@ def read_tokenizer(place: DescribedPlace, make: Callable[[Path], Any], *, kind: 
                 f"The tokenizer of {place.name} cannot be read: {type(error).__name__}: {reason}. Copy or download its files "
                 "again."
             ) from error
-
-
-def auto_tokenizer(place: DescribedPlace, *, kind: str) -> Any:
-    """The tokenizer that transformers chooses.
-
-    Raises:
-        MissingWeightsError, DataError, UsageError, MissingExtraError: As of ``read_tokenizer``.
-    """
-
-    def make(folder: Path) -> Any:
-        return transformers().AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-
-    return read_tokenizer(place, make, kind=kind)
 
 
 def _known(name: str, said: Mapping[str, object]) -> dict[str, object]:

@@ -7,7 +7,7 @@ no hub. Images are prepared by crossgraft as the processor's file says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, cast
@@ -24,9 +24,14 @@ from crossgraft.models.sources.architecture_arguments import (
     refuse_loading_arguments,
     refuse_nested_values,
 )
-from crossgraft.models.sources.described_places import DescribedPlace, find_place
+from crossgraft.models.sources.described_places import (
+    DescribedPlace,
+    find_place,
+    repositories_in_cache,
+    repository_of,
+    row_in_cache,
+)
 from crossgraft.models.sources.hub_description import CONFIG, number_of_classes, read_json
-from crossgraft.models.sources.hub_models import Repository, repositories_in_cache, repository_of, row_in_cache
 from crossgraft.models.sources.library import AvailableModel, ModelLibrary, Places
 from crossgraft.models.sources.local_checkpoint import read_state_dict
 from crossgraft.models.sources.text_tower import TextTower
@@ -42,6 +47,7 @@ from crossgraft.models.sources.transformers_networks import (
     build_with,
     differences,
     input_size,
+    told_names,
 )
 from crossgraft.models.sources.transformers_texts import TEXT_FAMILIES, transformers_text_tower
 from crossgraft.models.spec import RANDOM, ModelSpec, name_in_library
@@ -72,7 +78,8 @@ class TransformersLibrary(ModelLibrary):
 
     def names(self) -> list[str]:
         """Those in the cache of the hub."""
-        return [f"{self.name}:{each.id}" for each in repositories_in_cache() if _is_of_a_kind(each)]
+        found = repositories_in_cache(CONFIG, lambda file, of: _described(read_json(file, of=of), of=of))
+        return [f"{self.name}:{each.id}" for each in found]
 
     def available(self, weights_dir: Path | None, search: str | None) -> list[AvailableModel]:
         """Repositories in the cache, whose weights may or may not be there."""
@@ -210,14 +217,6 @@ def _family(source: str) -> VisionFamily:
     return FAMILIES[kind]
 
 
-def _is_of_a_kind(repository: Repository) -> bool:
-    config = repository.cached(CONFIG)
-    try:
-        return config is not None and bool(_described(read_json(config, of=repository.id), of=repository.id))
-    except (DataError, UsageError):
-        return False
-
-
 def _described(said: Mapping[str, object], *, of: str) -> tuple[str, Mapping[str, object]]:
     """``model_type``, and the part of a description that is about the image tower.
 
@@ -305,13 +304,13 @@ def _refuse_misfit(told: Mapping[str, object], module: nn.Module, *, file: str, 
         WeightsMismatchError: The message lists the names.
     """
     parts = {name.partition(".")[0] for name, _ in cast(nn.Module, module.model).named_parameters()}
-    missing = [key for key in _told(told, "missing_keys") if not key.endswith((*_UNUSED, *_TRAINING_STATE))]
+    missing = [key for key in told_names(told, "missing_keys") if not key.endswith((*_UNUSED, *_TRAINING_STATE))]
     unexpected = [
         key
-        for key in _told(told, "unexpected_keys")
+        for key in told_names(told, "unexpected_keys")
         if key.partition(".")[0] in parts and not key.endswith((*_UNUSED, *_TRAINING_STATE))
     ]
-    other_shapes = _told(told, "mismatched_keys")
+    other_shapes = told_names(told, "mismatched_keys")
     said = [
         f"{len(keys)} {noun}: {', '.join(keys[:_LISTED])}{f', and {len(keys) - _LISTED} more' if len(keys) > _LISTED else ''}."
         for keys, noun in ((missing, "missing"), (unexpected, "unexpected"), (other_shapes, "of another shape"))
@@ -319,9 +318,3 @@ def _refuse_misfit(told: Mapping[str, object], module: nn.Module, *, file: str, 
     ]
     if said:
         raise WeightsMismatchError(f"The weights {file} do not fit {model}. {' '.join(said)} Check {CONFIG} and kwargs.")
-
-
-def _told(told: Mapping[str, object], key: str) -> list[str]:
-    """Sorted names; where shapes are told beside a name, the name alone."""
-    items = cast("Iterable[object]", told.get(key) or ())
-    return sorted(item if isinstance(item, str) else str(cast("Sequence[object]", item)[0]) for item in items)

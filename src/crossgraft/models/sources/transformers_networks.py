@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
@@ -44,13 +44,9 @@ _SIGLIP2 = VisionFamily("Siglip2VisionModel", None, _ATTENTION)
 _METACLIP = VisionFamily("MetaClip2VisionModel", None, _CLASS_TOKEN)
 
 
-def _tower(family: VisionFamily) -> VisionFamily:
-    return VisionFamily(family.model, family.classifier, family.features, is_tower=True)
-
-
 FAMILIES: Mapping[str, VisionFamily] = {
     "beit": VisionFamily("BeitModel", "BeitForImageClassification", _POOLER_OR_CLASS_TOKEN, has_optional_pooler=True),
-    "clip": _tower(_CLIP),
+    "clip": replace(_CLIP, is_tower=True),
     "clip_vision_model": _CLIP,
     "convnext": VisionFamily("ConvNextModel", "ConvNextForImageClassification", _MEAN),
     "convnextv2": VisionFamily("ConvNextV2Model", "ConvNextV2ForImageClassification", _MEAN),
@@ -63,12 +59,12 @@ FAMILIES: Mapping[str, VisionFamily] = {
     "dinov3_convnext": VisionFamily("DINOv3ConvNextModel", None, _MEAN),
     "dinov3_vit": VisionFamily("DINOv3ViTModel", None, _CLASS_TOKEN),
     "ijepa": VisionFamily("IJepaModel", "IJepaForImageClassification", "the mean of all tokens after the last norm"),
-    "metaclip_2": _tower(_METACLIP),
+    "metaclip_2": replace(_METACLIP, is_tower=True),
     "metaclip_2_vision_model": _METACLIP,
     "resnet": VisionFamily("ResNetModel", "ResNetForImageClassification", "the mean of all positions"),
-    "siglip": _tower(_SIGLIP),
+    "siglip": replace(_SIGLIP, is_tower=True),
     "siglip_vision_model": _SIGLIP,
-    "siglip2": _tower(_SIGLIP2),
+    "siglip2": replace(_SIGLIP2, is_tower=True),
     "siglip2_vision_model": _SIGLIP2,
     "swin": VisionFamily("SwinModel", "SwinForImageClassification", _MEAN),
     "swinv2": VisionFamily("Swinv2Model", "Swinv2ForImageClassification", _MEAN),
@@ -151,10 +147,18 @@ def build_with(
         The network, and what transformers says of names that are missing, unexpected or of another shape.
     """
     kind, arguments = class_and_arguments(family, kwargs)
+    model, told = with_tensors(kind, _configuration(family, kwargs), state, **arguments)
+    return _with_face(model), told
+
+
+def with_tensors(
+    kind: Any, configuration: Any, state: Mapping[str, Tensor], **arguments: Any
+) -> tuple[Any, Mapping[str, object]]:
+    """A network of this class of transformers with these tensors, and what is told of names that do not fit."""
     with quietly():
-        model, told = kind.from_pretrained(
+        return kind.from_pretrained(
             None,
-            config=_configuration(family, kwargs),
+            config=configuration,
             state_dict=dict(state),
             dtype=torch.float32,
             local_files_only=True,
@@ -162,7 +166,12 @@ def build_with(
             output_loading_info=True,
             **arguments,
         )
-    return _with_face(model), told
+
+
+def told_names(told: Mapping[str, object], key: str) -> list[str]:
+    """Sorted names; where shapes are told beside a name, the name alone."""
+    items = cast("Iterable[object]", told.get(key) or ())
+    return sorted(item if isinstance(item, str) else str(cast("Sequence[object]", item)[0]) for item in items)
 
 
 def class_and_arguments(family: VisionFamily, kwargs: Mapping[str, object]) -> tuple[Any, dict[str, Any]]:

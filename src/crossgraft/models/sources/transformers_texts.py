@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import torch
 from torch import Tensor, nn
 
 from crossgraft.errors import DataError, UsageError, WeightsMismatchError
@@ -16,8 +15,8 @@ from crossgraft.models.sources.described_places import DescribedPlace
 from crossgraft.models.sources.hub_description import CONFIG, mapping_in
 from crossgraft.models.sources.local_checkpoint import read_state_dict
 from crossgraft.models.sources.text_tower import TextTower, logit_numbers
-from crossgraft.models.sources.tokenizer_files import auto_tokenizer
-from crossgraft.models.sources.transformers_networks import quietly, transformers
+from crossgraft.models.sources.tokenizer_files import read_tokenizer
+from crossgraft.models.sources.transformers_networks import quietly, told_names, transformers, with_tensors
 
 
 @dataclass(frozen=True)
@@ -108,18 +107,14 @@ def transformers_text_tower(
         raise UsageError(
             f"{file.name} of {name} holds no text tower, only images. Save both: CLIPModel.save_pretrained, not CLIPVisionModel."
         )
-    tokenizer = auto_tokenizer(place, kind=kind)
-    with quietly(), building_limits(name):
+
+    def make(folder: Path) -> Any:
+        return transformers().AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+
+    tokenizer = read_tokenizer(place, make, kind=kind)
+    with building_limits(name):
         try:
-            module, told = getattr(transformers(), family.model).from_pretrained(
-                None,
-                config=configuration,
-                state_dict=texts,
-                dtype=torch.float32,
-                local_files_only=True,
-                ignore_mismatched_sizes=True,  # they are told, and refused with all others
-                output_loading_info=True,
-            )
+            module, told = with_tensors(getattr(transformers(), family.model), configuration, texts)
         except (TypeError, ValueError, RuntimeError) as error:
             raise DataError(f"text_config in {CONFIG} of {place.name} describes no text tower: {error}") from error
     _refuse_misfit(told, file=file.name, name=name)
@@ -178,7 +173,7 @@ def _projection(state: Mapping[str, Tensor], width: int | None, *, file: str) ->
 def _refuse_misfit(told: Mapping[str, Any], *, file: str, name: str) -> None:
     listed: list[str] = []
     for kind in ("missing", "mismatched"):
-        names = sorted(each if isinstance(each, str) else str(each[0]) for each in told.get(f"{kind}_keys") or ())
+        names = told_names(told, f"{kind}_keys")
         listed += [f"{kind}: {', '.join(names[:8])}"] if names else []
     if listed:
         raise WeightsMismatchError(

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar, get_args
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.models.adapted import add_adapters
-from crossgraft.models.adapted.classifier_adapters import look
+from crossgraft.models.adapted import add_adapters, look
 from crossgraft.models.adapters import AdapterRecipe
 from crossgraft.models.adapters.adaptformer import AdaptFormerAdapter, Norm, pre_norm_blocks
 from crossgraft.models.classifier import Classifier

@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from crossgraft.errors import UsageError
-from crossgraft.models.adapted import add_adapters
-from crossgraft.models.adapted.classifier_adapters import called_modules
+from crossgraft.models.adapted import add_adapters, called_modules
 from crossgraft.models.adapters import AdapterRecipe, LoraAdapter, adapters_of
 from crossgraft.models.adapters.lora import AUTO, find_targets
 from crossgraft.models.classifier import Classifier

@@ -28,11 +28,11 @@ from crossgraft.compute import resolve_device
 from crossgraft.data import Split
 from crossgraft.errors import CrossgraftError, DataError, MissingWeightsError, RunDirectoryError, WeightsMismatchError
 from crossgraft.metrics.record import ThresholdRecord
-from crossgraft.models.adapted.classifier_adapters import look
+from crossgraft.models.adapted import look
 from crossgraft.models.classifier import Classifier, ClassifierRecipe, read_recipe, rebuild_classifier
 from crossgraft.models.device import explain_missing_operations, move_to_device
+from crossgraft.models.penultimate import forget_caches
 from crossgraft.models.sources.local_checkpoint import check_fit
-from crossgraft.models.surgery import forget_caches
 from crossgraft.models.trusted_code import TrustedCode, trusted_code
 from crossgraft.paths import read_whole
 from crossgraft.records.base import SCHEMA_VERSION, RunRecord

@@ -8,7 +8,7 @@ from torch import nn
 
 from crossgraft.choice import choose, spell
 from crossgraft.models.adapters import adapters_of
-from crossgraft.models.surgery import FIXED, SOURCE_HEAD
+from crossgraft.models.penultimate import FIXED, SOURCE_HEAD
 from crossgraft.tune.engine.step import apply_modes, apply_selection
 from crossgraft.tune.methods import METHODS, Method, put_adapters_in
 from support.small_classifiers import small_classifier, wrap

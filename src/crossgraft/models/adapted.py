@@ -1,11 +1,12 @@
-"""A LoRA adapter that PEFT saved becomes one of ours, and ours one of PEFT."""
+"""Classifiers with adapters: adding, merging and removing them, and reading and writing those of PEFT."""
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -14,9 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from crossgraft.errors import UnknownNameError, UsageError, WeightsMismatchError
-from crossgraft.models.adapted.classifier_adapters import add_adapters, called_modules
 from crossgraft.models.adapters._adapter import AdapterRecipe
-from crossgraft.models.adapters.insertion import adapters_of
+from crossgraft.models.adapters.insertion import adapters_of, insert_adapter, make_adapter, merge_adapters, take_out_adapter
 from crossgraft.models.adapters.lora import Convolution, LoraAdapter, LoraLinear, why_no_lora
 from crossgraft.models.adapters.peft_format import (
     CONFIG_FILE,
@@ -32,7 +32,87 @@ from crossgraft.models.adapters.peft_format import (
 from crossgraft.models.classifier import Classifier, head_places, with_head_in_place
 from crossgraft.models.sources.local_checkpoint import MARK, is_header_of_ours
 from crossgraft.models.spec import without_folders
+from crossgraft.models.taps import modes_kept, watch
+from crossgraft.seeding import torch_generator
 from crossgraft.storage.atomic import refuse_to_replace_folder, replace_folder
+
+
+def add_adapters(classifier: Classifier, recipes: Sequence[AdapterRecipe], *, seed: int) -> None:
+    """Insert adapters with their first weights; ``classifier`` gives what it gave, and its recipe names them.
+
+    Args:
+        classifier: Classifier, changed in place.
+        recipes: One per adapter.
+        seed: Random seed of their weights, one stream each.
+
+    Raises:
+        UsageError: There is nothing to insert, a host has such an adapter already, or cannot have it.
+    """
+    if not recipes:
+        raise UsageError(f"There is no layer of {classifier.recipe.name} to adapt.")
+    adapters = [make_adapter(classifier, recipe) for recipe in recipes]
+    for recipe, adapter in zip(recipes, adapters, strict=True):
+        adapter.draw(torch_generator(seed, "adapter", recipe.kind, recipe.host))
+        insert_adapter(classifier.get_submodule(recipe.host), adapter)
+    classifier.recipe = replace(classifier.recipe, adapters=(*classifier.recipe.adapters, *recipes))
+    classifier.eval()
+
+
+@torch.no_grad()
+def merged_copy(classifier: Classifier) -> Classifier:
+    """A classifier without adapters that gives the same up to rounding: the pretrained architecture with other weights.
+
+    Raises:
+        UsageError: One of them cannot be merged.
+
+    Cost: a second set of weights.
+    """
+    twin = copy.deepcopy(classifier)
+    merge_adapters(twin)
+    return _take_all_out(twin)  # hosts keep the weights that they have now
+
+
+def base_model(classifier: Classifier) -> Classifier:
+    """A classifier without adapters: the pretrained weights and the head as it is.
+
+    Raises:
+        UsageError: They are part of its weights now.
+
+    Cost: a second set of weights.
+    """
+    if any(adapter.merged for _, adapter in adapters_of(classifier).values()):
+        raise UsageError("The adapters are merged into the weights. Call unmerge_adapters first.")
+    return _take_all_out(copy.deepcopy(classifier))
+
+
+def _take_all_out(classifier: Classifier) -> Classifier:
+    for name, (host, _) in adapters_of(classifier).items():
+        take_out_adapter(host, name.rpartition(".")[2])
+    classifier.recipe = replace(classifier.recipe, adapters=())
+    return classifier
+
+
+def called_modules(classifier: Classifier) -> set[str]:
+    """Names of the modules that a forward pass calls; a layer whose weight is taken from outside is not among them.
+
+    Cost: one forward pass of one image.
+    """
+    called: set[str] = set()
+    with watch(dict(classifier.named_modules()), lambda name, _: called.add(name), of="input"):
+        look(classifier)
+    return called
+
+
+@torch.no_grad()
+def look(classifier: Classifier) -> Tensor:
+    """The features (1, d) of one drawn image: one forward pass in eval mode; modes stay."""
+    p, weight = classifier.preprocessing, classifier.head.weight
+    image = torch.randn(1, p.channels, p.height_pixels, p.width_pixels, generator=torch_generator(0, "look"))
+    with modes_kept(classifier):
+        return classifier.eval().features(image.to(weight))
+
+
+# A LoRA adapter that PEFT saved becomes one of ours, and ours one of PEFT.
 
 _FACTOR = re.compile(r"(?P<layer>.+)\.lora_(?P<factor>[AB])\.weight")
 _OTHER_FACTOR = re.compile(r"\.lora_\w+")

@@ -1,20 +1,22 @@
-"""Class weights from text: prompts of each class, as the text tower that belongs to the backbone reads them."""
+"""Class weights from elsewhere: from prompts, as the text tower of the backbone reads them, or from its pretrained head."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float, Float32
 from sklearn.base import clone
 
 from crossgraft.config import parse_yaml
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.fewshot.record import PromptsRecord
 from crossgraft.models import Backbone, TextTower
+from crossgraft.models.sources.text_tower import unit_vectors
 from crossgraft.paths import read_whole, shortened
 from crossgraft.words.formatting import counted
 
@@ -158,10 +160,6 @@ class Prompted:
             f"({self.tower.architecture}); heads see images in its space of {self.record.num_features} numbers."
         )
 
-    def of_images(self, features: np.ndarray, backbone: Backbone) -> Float32[np.ndarray, "num_images width"]:
-        """Penultimate features in the space of texts."""
-        return self.tower.project(features, backbone)
-
     def given_to(self, head: Any) -> Any:
         """The head with these class weights, where it takes some and has none."""
         if not hasattr(head, "class_weights") or head.class_weights is not None:
@@ -193,9 +191,9 @@ def encode_prompts(tower: TextTower, prompts: ClassPrompts, class_names: Sequenc
     }
     _refuse_same(tower, of_classes)
     every = [prompt for of_class in of_classes.values() for prompt in of_class]
-    vectors = iter(_unit(tower.encode(every).astype(np.float64)))
+    vectors = iter(unit_vectors(tower.encode(every).astype(np.float64)))
     weights = {
-        name: _unit(np.mean([next(vectors) for _ in of_class], axis=0, keepdims=True))[0].astype(np.float32)
+        name: unit_vectors(np.mean([next(vectors) for _ in of_class], axis=0, keepdims=True))[0].astype(np.float32)
         for name, of_class in of_classes.items()
     }
     record = PromptsRecord(
@@ -248,5 +246,117 @@ def _refuse_same(tower: TextTower, of_classes: Mapping[str, Sequence[str]]) -> N
             )
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+def refuse_unnamed(heads: Mapping[str, Any], class_names: Sequence[str]) -> None:
+    """Refuse class weights that do not say which class they belong to.
+
+    Args:
+        heads: Name → head.
+        class_names: Classes in the order of the data, all of which are in every task.
+
+    Raises:
+        UsageError: Weights are an array that has not a row for each class, or the order of the data is not that of the names as
+            text, by which heads sort labels ("10" is before "9").
+    """
+    for name, head in heads.items():
+        weights = getattr(head, "class_weights", None)
+        if weights is None or isinstance(weights, Mapping | str | Path):
+            continue
+        if len(weights) != len(class_names) or list(class_names) != sorted(class_names):
+            raise UsageError(
+                f"class_weights of {name} is of type {type(weights).__name__}, which does not say which class a vector belongs "
+                "to. Give label → vector, or a file with an array for each label."
+            )
+
+
+def class_weights_from_head(
+    backbone: Backbone, source_classes: Mapping[Any, Sequence[int]]
+) -> dict[Any, Float[np.ndarray, " num_features"]]:
+    """For each class the mean of the rows of the pretrained head whose source classes name it, each of unit length.
+
+    With ImageNet's head and the breeds of dogs, ``dog`` gets a vector without an image of a dog: for ``TipAdapterHead`` and
+    ``MetaAdapterHead`` what the features of its name are with CLIP, and alone a classifier without any support set. Classes that
+    the network was not pretrained to tell apart get nothing by it.
+
+    Args:
+        backbone: Backbone with a linear head.
+        source_classes: Label → numbers of the source classes that name it, from 0 to Z − 1.
+
+    Raises:
+        UsageError: The backbone has no linear head, a label no number, or a number is not one of its classes or no whole number.
+
+    Source: head rows as class weights in Tip-Adapter's equation, Zhang et al., ECCV 2022; the stand-in is not theirs.
+
+    Example:
+        >>> from crossgraft.models import ModelSpec, load_backbone
+        >>> backbone = load_backbone(ModelSpec("r", "test_resnet", weights="random"), image_size=32)
+        >>> weights = class_weights_from_head(backbone, {"cat": [3, 4], "dog": [7]})
+        >>> {label: vector.shape for label, vector in weights.items()} == {"cat": (backbone.num_features,)} | {
+        ...     "dog": (backbone.num_features,)
+        ... }
+        True
+    """
+    head = backbone.linear_head
+    if head is None:
+        raise UsageError(
+            f"{backbone.name} has no linear head, so that there are no class weights to take. Give vectors of your own: "
+            "class_weights=FILE."
+        )
+    rows = unit_vectors(head.weight.detach().double().cpu().numpy())
+    return {label: _mean(rows, label, numbers) for label, numbers in source_classes.items()}
+
+
+def with_rows_of_pretrained_head(head: Any, backbone: Backbone) -> Any:
+    """The head with its class weights, where they are a YAML file of source classes: rows of the head of ``backbone``.
+
+    Raises:
+        DataError: The file cannot be read, or does not say label: numbers.
+        UsageError: As of ``class_weights_from_head``.
+    """
+    given = getattr(head, "class_weights", None)
+    if not isinstance(given, str | Path) or Path(given).suffix.lower() not in (".yaml", ".yml"):
+        return head
+    copied: Any = clone(head)
+    return copied.set_params(class_weights=class_weights_from_head(backbone, source_classes_of(Path(given))))
+
+
+def source_classes_of(file: Path) -> dict[str, list[int]]:
+    """Label → numbers of source classes, from YAML: ``cat: [281, 282]``, ``dog: 151-268`` (both ends included), ``ship: 510``.
+
+    Raises:
+        DataError: The file cannot be read, or a label has something else.
+    """
+    try:
+        content = parse_yaml(read_whole(file).decode("utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"There is no file of source classes at {file}. Give one: label: numbers, as cat: [281, 282].") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file} cannot be read as YAML: {error}. It must say label: numbers, as cat: [281, 282].") from error
+    if not isinstance(content, Mapping) or not content:
+        raise DataError(f"{file} must say label: numbers of source classes, for example cat: [281, 282] or dog: 151-268.")
+    of_labels = cast("Mapping[object, object]", content)
+    return {str(label): _numbers_of(label, numbers, file) for label, numbers in of_labels.items()}
+
+
+def _numbers_of(label: object, numbers: object, file: Path) -> list[int]:
+    several = cast("list[object]", numbers) if isinstance(numbers, list) else [numbers]
+    found: list[int] = []
+    for each in several:
+        ends = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", str(each).strip())
+        if ends is None or (ends[2] is not None and int(ends[2]) < int(ends[1])):
+            raise DataError(f"{file}: {label} has {each!r}, which is no number of a source class, and no range such as 151-268.")
+        found += range(int(ends[1]), int(ends[2] or ends[1]) + 1)
+    return found
+
+
+def _mean(rows: np.ndarray, label: object, numbers: Sequence[int]) -> np.ndarray:
+    chosen = np.asarray(numbers)
+    if chosen.ndim != 1 or len(chosen) == 0:
+        raise UsageError(f"The class {label} has no source class. Name at least one, or leave the class out.")
+    if chosen.dtype.kind not in "iu":
+        raise UsageError(
+            f"The source classes of {label} are of type {chosen.dtype}, and must be whole numbers from 0 to {len(rows) - 1}."
+        )
+    wrong = chosen[(chosen < 0) | (chosen >= len(rows))]
+    if len(wrong):
+        raise UsageError(f"The class {label} names the source class {wrong[0]}; there are 0 to {len(rows) - 1}.")
+    return rows[chosen].mean(axis=0).astype(np.float32)
