@@ -96,14 +96,7 @@ class Sampler(ABC):
 
 
 def refuse_fractions(sampler: Any) -> None:
-    """Raise where a number of a sampler is not whole.
-
-    Args:
-        sampler: A sampler that is a dataclass.
-
-    Raises:
-        UsageError: The message names the option.
-    """
+    """Raise where a number of a sampler, a dataclass, is not whole; the option is named."""
     for option in fields(sampler):
         value = getattr(sampler, option.name)
         if option.type == "int" and (isinstance(value, bool) or not isinstance(value, Integral)):

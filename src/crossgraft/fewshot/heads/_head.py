@@ -33,14 +33,7 @@ NOTABLE_RISE = 0.01
 
 
 def refuse_rows(rows: Tensor) -> None:
-    """Refuse features with NaN, an infinite value, or a length that overflows their number type.
-
-    Args:
-        rows: (n, d).
-
-    Raises:
-        DataError: The message names the first such row.
-    """
+    """Refuse features with NaN, an infinite value, or a length that overflows their number type; the first row is named."""
     lengths = torch.linalg.vector_norm(rows, dim=1)
     if bool(lengths.isfinite().all()):
         return
@@ -54,15 +47,7 @@ def refuse_rows(rows: Tensor) -> None:
 
 
 def refuse_values(values: Tensor, *, name: str = "Row") -> None:
-    """Refuse NaN and infinite values.
-
-    Args:
-        values: (n, …).
-        name: What one of the n is called.
-
-    Raises:
-        DataError: The message names the first of the n that holds one.
-    """
+    """Refuse NaN and infinite values in (n, …), of which one is called ``name``; the first of the n is named."""
     finite = values.isfinite().flatten(1).all(dim=1)
     bad = (~finite).nonzero()[:, 0]
     if len(bad):
@@ -73,15 +58,7 @@ def refuse_values(values: Tensor, *, name: str = "Row") -> None:
 
 
 def refuse_losses(head: str, losses: Sequence[float]) -> None:
-    """Refuse a training that left the finite numbers.
-
-    Args:
-        head: Name of the head.
-        losses: The loss before each step.
-
-    Raises:
-        DivergedError: The message names the first step without a finite loss.
-    """
+    """Refuse a training that left the finite numbers, by the losses before each step; the first such step is named."""
     first = next((number for number, loss in enumerate(losses, start=1) if not math.isfinite(loss)), None)
     if first == 1:
         raise DivergedError(
@@ -95,12 +72,7 @@ def refuse_losses(head: str, losses: Sequence[float]) -> None:
 
 
 def warn_of_rise(head: str, losses: Sequence[float]) -> None:
-    """Tell of a training that ended with a larger loss on its own images than it began with.
-
-    Args:
-        head: Name of the head.
-        losses: The loss before each step.
-    """
+    """Tell of a training that ended with a larger loss on its own images than it began with."""
     if losses and losses[-1] > losses[0] + NOTABLE_RISE:
         warnings.warn(
             f"The loss of {head} on the support set ended above where it began: the learning rate is too large for this "
@@ -111,16 +83,7 @@ def warn_of_rise(head: str, losses: Sequence[float]) -> None:
 
 
 def refuse_logits(head: str, logits: Tensor, *, is_trained: bool) -> None:
-    """Refuse logits from which no class follows.
-
-    Args:
-        head: Name of the head.
-        logits: (m, C).
-        is_trained: Whether the head has a learning rate.
-
-    Raises:
-        DivergedError: The message names the first row.
-    """
+    """Refuse logits (m, C) from which no class follows; the first row is named, and the learning rate of a head that has one."""
     bad = (~logits.isfinite().all(dim=1)).nonzero()[:, 0]
     if len(bad):
         why = "its training diverged, or the features are" if is_trained else "the features are"

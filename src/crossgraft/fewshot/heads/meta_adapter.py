@@ -10,11 +10,12 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float
 from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.fewshot.heads._class_weights import Cache, ClassWeights, Filled, cached, class_weights_of, place_within_class
+from crossgraft.fewshot.heads._class_weights import ClassWeights, class_weights_of
 from crossgraft.fewshot.heads._head import (
     Classes,
     Head,
@@ -35,6 +36,30 @@ _SCALE = 100.0
 _INITIAL = "initial"
 _HELD_OUT = 5
 """Every fifth image of a base class, in a drawn order, chooses the epoch."""
+
+
+Cache = Float[Tensor, "num_classes shots width"]
+Filled = Bool[Tensor, "num_classes shots"]
+
+
+def _cached(rows: Rows, classes: Classes, num_classes: int) -> tuple[Cache, Filled]:
+    """Features by class; where a class has fewer than the others places stay empty."""
+    places = _place_within_class(classes)
+    cache = rows.new_zeros(num_classes, int(places.max()) + 1, rows.shape[1])
+    cache[classes, places] = rows
+    filled = torch.zeros(cache.shape[:2], dtype=torch.bool)
+    filled[classes, places] = True
+    return cache, filled
+
+
+def _place_within_class(classes: Classes) -> Classes:
+    """How many of the same class come before each."""
+    order = classes.argsort(stable=True)
+    counts = torch.bincount(classes)
+    firsts = (counts.cumsum(0) - counts)[classes[order]]
+    places = torch.empty_like(classes)
+    places[order] = torch.arange(len(classes)) - firsts
+    return places
 
 
 class MetaAdapter(nn.Module):
@@ -159,7 +184,7 @@ class MetaAdapterHead(Head):
         """Refine the class weights by the whole support set."""
         members, given = Members.of(classes, num_classes, support), self.class_weights
         weights = class_weights_of(given, self.classes_, members.means(support))
-        cache, filled = cached(unit_rows(support).rows, classes, num_classes)
+        cache, filled = _cached(unit_rows(support).rows, classes, num_classes)
         with torch.no_grad():
             refined: Prototypes = self._adapter(support)(weights, cache, filled)
         self.uses_prototypes_ = given is None
@@ -217,7 +242,7 @@ class _BaseTraining:
         self.head, self.rows, self.classes = head, unit_rows(features).rows, classes
         self.generator = torch.Generator().manual_seed(int(head.seed))
         order = torch.randperm(len(classes), generator=self.generator)
-        places = place_within_class(classes[order])
+        places = _place_within_class(classes[order])
         self.held_out = order[places % _HELD_OUT == _HELD_OUT - 1]
         if len(self.held_out) == 0:  # too few images per class for a fifth
             self.held_out = order[places == places.max()]
@@ -267,12 +292,12 @@ class _BaseTraining:
             seen = torch.cat([seen, batch])
 
     def _first_shots(self) -> Tensor:
-        return self.trained[place_within_class(self.classes[self.trained]) < self.head.shots]
+        return self.trained[_place_within_class(self.classes[self.trained]) < self.head.shots]
 
     def _cache_of(self, seen: Tensor) -> tuple[Cache, Filled]:
-        backwards = place_within_class(self.classes[seen].flip(0)).flip(0)
+        backwards = _place_within_class(self.classes[seen].flip(0)).flip(0)
         newest = seen[backwards < self.head.shots]
-        return cached(self.rows[newest], self.classes[newest], len(self.weights))
+        return _cached(self.rows[newest], self.classes[newest], len(self.weights))
 
     def _accuracy(self, adapter: MetaAdapter) -> float:
         with torch.no_grad():
