@@ -30,7 +30,7 @@ MUTATIONS = {
     # Ten lines, the gravest caveat first, and what is handed on
     "unit/metrics/test_harms.py": [
         ("report/verdict.py", "key=lambda note: note.gravity)", "key=lambda note: 0)"),
-        ("metrics/harms.py", "level = LEVEL / len(entries)", "level = LEVEL"),
+        ("metrics/harms.py", "level = LEVEL / (2 * len(entries))", "level = LEVEL"),
         ("metrics/harms.py", "return high < 1 - missed / images and", "return"),
         ("metrics/harms.py", "if high < MOST_FOUND and", "if False and"),
         ("metrics/harms.py", "bdtrc(entry.missed - 1,", "bdtrc(entry.missed,"),
