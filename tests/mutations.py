@@ -84,6 +84,10 @@ MUTATIONS = {
         ("fewshot/averages.py", "float(np.linalg.norm(known)) / len(rows)", "float(np.mean(known))"),
     ],
     "unit/fewshot/test_gaps.py": [("fewshot/gaps.py", "prototypes[classes].mean(axis=0)", "prototypes.mean(axis=0)")],
+    "unit/audit/test_sweep.py": [
+        ("audit/reach.py", "> _MORE * left", ">= 0"),
+        ("audit/reach.py", "while side <= native", "while side < native"),
+    ],
     "unit/audit/test_readable.py": [
         ("audit/readable.py", "(-1.0, of_look[other])", "(0.0, of_look[other])"),
         ("audit/readable.py", "min(number, len(part) - number) < LEAST_IMAGES", "number < LEAST_IMAGES"),
