@@ -100,6 +100,7 @@ class Row:
         epochs: Epochs of a bare training.
         pixels: Side of the inputs.
         needs_sklearn: Whether it cannot do without scikit-learn.
+        is_foretold: Whether it says how long all of it will take; ``select`` says only what its budget covers.
         is_long: Whether it takes many minutes.
     """
 
@@ -112,6 +113,7 @@ class Row:
     epochs: int = 0
     pixels: int = PIXELS
     needs_sklearn: bool = False
+    is_foretold: bool = True
     is_long: bool = False
 
 
@@ -154,6 +156,7 @@ def rows(few: int, images: int, networks: tuple[str, ...]) -> list[Row]:
             10,
             NETWORKS[:2],
             epochs=2,
+            is_foretold=False,
         ),
         rank(images, 10),
         Row(
@@ -205,7 +208,7 @@ def cost(row: Row, folder: Path) -> Cost:
     if row.looks:
         command = [sys.executable, "-c", FLOOR, json.dumps({**asked, "trained": TUNED})]
         floor = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return Cost(found.cpu, floor, found.said / found.wall if found.said else None)
+    return Cost(found.cpu, floor, found.said / found.wall if row.is_foretold and found.said else None)
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ MUTATIONS = {
     # Ten lines, the gravest caveat first, and what is handed on
     "unit/metrics/test_harms.py": [
         ("report/verdict.py", "key=lambda note: note.gravity)", "key=lambda note: 0)"),
-        ("metrics/harms.py", "level = LEVEL / len(entries)", "level = LEVEL"),
+        ("metrics/harms.py", "level = LEVEL / (2 * len(entries))", "level = LEVEL"),
         ("metrics/harms.py", "return high < 1 - missed / images and", "return"),
         ("metrics/harms.py", "if high < MOST_FOUND and", "if False and"),
         ("metrics/harms.py", "bdtrc(entry.missed - 1,", "bdtrc(entry.missed,"),
@@ -84,6 +84,10 @@ MUTATIONS = {
         ("fewshot/averages.py", "float(np.linalg.norm(known)) / len(rows)", "float(np.mean(known))"),
     ],
     "unit/fewshot/test_gaps.py": [("fewshot/look.py", "prototypes[classes].mean(axis=0)", "prototypes.mean(axis=0)")],
+    "unit/audit/test_sweep.py": [
+        ("audit/reach.py", "> _MORE * left", ">= 0"),
+        ("audit/reach.py", "while side <= native", "while side < native"),
+    ],
     "unit/audit/test_readable.py": [
         ("audit/readable.py", "(-1.0, of_look[other])", "(0.0, of_look[other])"),
         ("audit/readable.py", "min(number, len(part) - number) < LEAST_IMAGES", "number < LEAST_IMAGES"),

@@ -20,6 +20,15 @@ _LARGEST_LETTERS = 0.5
 _BEGINNING = re.compile(re.escape(TOO_SMALL.partition("{high}")[0]) + r"(\d+\.\d+)")
 
 
+def are_too_small(reason: str) -> bool:
+    """Whether this reason of an outcome is that letters cannot be seen.
+
+    >>> are_too_small(TOO_SMALL.format(high="4.0"))
+    True
+    """
+    return _BEGINNING.match(reason) is not None
+
+
 def large_enough(confounder: str, reason: str) -> str | None:
     """The same artefact with letters that can be seen; None where these can, or none would fit.
 

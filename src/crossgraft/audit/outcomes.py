@@ -16,11 +16,9 @@ from crossgraft.audit.detectability import LEAST_DETECTABILITY, Detectability
 from crossgraft.audit.record import AuditEntry, AuditMetric, AuditMode, AuditOutcome, GateRecord, ImagesNeeded
 from crossgraft.audit.result import Reliance
 from crossgraft.audit.trained import LARGEST_DROP, LEAST_AUC, TrainedAudit
-from crossgraft.data.rows import ImageRows
-from crossgraft.data.transforms import prepare_batch
-from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.metrics import MetricValue
-from crossgraft.types import Groups, Preprocessing
+from crossgraft.types import Groups
 
 UNCHANGED = math.floor(math.log(0.025) / math.log(1 - LARGEST_DROP)) + 1
 """Patients, or images, of each class from which on a drop of 0 is told from ``LARGEST_DROP``: where none of n changes its place,
@@ -125,40 +123,6 @@ def more_images(measured: MetricValue, fewest: int, *, both_sides: bool, what: s
     if times is None:
         return f"The value is so near to a limit that more than {_MOST_TIMES:g} times as many images would be needed."
     return f"About {max(math.ceil(times * fewest), least)} {what} are needed; there are {fewest}."
-
-
-_AT_ONCE = 64
-
-
-class Reach(NamedTuple):
-    """How far an artefact reaches into a network.
-
-    Attributes:
-        detectability: Whether a probe sees it in the features of the frozen network.
-        input_rms: Root mean square of what it changes at the input, in units of the normalised input.
-    """
-
-    detectability: Detectability
-    input_rms: float
-
-
-def input_rms(clean: ImageRows, edited: ImageRows, preprocessing: Preprocessing) -> float:
-    """Root mean square of what an edit changes in prepared images, in units of the normalised input.
-
-    Raises:
-        DataError: There are no images, or other ones.
-
-    Cost: each image is prepared twice.
-    """
-    if len(clean) != len(edited) or not len(clean):
-        raise DataError(f"The same images are needed without and with the edit; there are {len(clean)} and {len(edited)}.")
-    squares, samples = 0.0, 0
-    for first in range(0, len(clean), _AT_ONCE):
-        rows = range(first, min(first + _AT_ONCE, len(clean)))
-        before, after = (prepare_batch([each.read(row) for row in rows], preprocessing) for each in (clean, edited))
-        squares += float((after - before).double().square().sum())
-        samples += before.numel()
-    return math.sqrt(squares / samples)
 
 
 OPERATORS: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
@@ -301,6 +265,7 @@ def conclude(
     *,
     mode: AuditMode = "quick",
     too_small: str | None = None,
+    larger: int | None = None,
     strength: float = 1.0,
 ) -> Concluded:
     """The outcome of a sweep.
@@ -310,6 +275,7 @@ def conclude(
         reach: Whether a probe sees the artefact in the features of the frozen network; None where it is no drawn artefact.
         mode: In full mode networks are trained, and may rely on what the probe does not see; they do not pass for that reason.
         too_small: Reason that the artefact cannot be seen at the input of the network; None where it can.
+        larger: Side of an input in pixels that more of the artefact reaches; None where there is none.
         strength: Multiple of what the edit changes; with 0 there is nothing to detect.
     """
     if reliance.clean.mean < LEAST_AUC:
@@ -317,7 +283,7 @@ def conclude(
         return Concluded("untrained", f"{reason} looks robust.")
     if strength and too_small is not None:
         return Concluded("undetectable", too_small + _seen_all_the_same(reach))
-    unseen = _unseen(reach, mode) if strength else None
+    unseen = _unseen(reach, mode, larger) if strength else None
     if unseen is not None and mode == "quick":
         return unseen
     known = (reliance.shortcut_reliance_index, reliance.over_patients)
@@ -327,7 +293,7 @@ def conclude(
     return unseen or _sound(ends)
 
 
-def _unseen(reach: Detectability | None, mode: AuditMode) -> Concluded | None:
+def _unseen(reach: Detectability | None, mode: AuditMode, larger: int | None) -> Concluded | None:
     """The outcome of an artefact that hardly reaches the network; None where a probe sees it."""
     if reach is None or reach.is_detectable:
         return None
@@ -336,6 +302,8 @@ def _unseen(reach: Detectability | None, mode: AuditMode) -> Concluded | None:
         f"{LEAST_DETECTABILITY}: it hardly reaches these features."
     )
     then = " Fine-tuning may see more: --mode full." if mode == "quick" else " Fine-tuning did not come to rely on it."
+    if larger is not None:
+        then = f" More of it reaches inputs of {larger} pixels: --image-size {larger}."
     return Concluded("undetectable", reason + then)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossgraft.audit.checklist_answers import AUDIT_ANSWERS
-from crossgraft.audit.letters import large_enough
+from crossgraft.audit.letters import are_too_small, large_enough
 from crossgraft.audit.page_frequency import frequency_section, frequency_text_section
 from crossgraft.audit.page_numbers import (
     differences_section,
@@ -106,22 +106,30 @@ def _seconds_taken(source: Source[AuditRecord]) -> float | None:
 
 
 def after_audit(source: Source[AuditRecord]) -> Following:
-    """To see the artefact, or to look deeper; what does not fit into these images is not proposed again."""
+    """To see the artefact, larger or in larger images, or to look deeper; never again what does not fit into these images."""
     record = source.record
     unseen = [entry for entry in record.entries if entry.outcome == "undetectable"]
     larger = next((name for entry in unseen if (name := large_enough(entry.confounder, entry.reason)) is not None), None)
     if larger is not None:
         line = source.typed.again(("--confounder", larger))
         return Following(line, "to try it with letters large enough for the network to see", _seconds_taken(source))
+    side = max((entry.larger_image_size or 0 for entry in unseen), default=0)
+    if side:
+        line = source.typed.again(("--image-size", str(side)))
+        return Following(line, "to look at larger images, which more of the artefact reaches")
+    data = source.typed.value("--data") or "DATA"
+    fitting = Following(
+        source.typed.then("list", "confounders", flags=[("--data", data)]), "to see which artefacts fit into these images"
+    )
+    if unseen and all(are_too_small(entry.reason) for entry in unseen):
+        return fitting
     if record.mode == "quick" and any(entry.outcome in ("undetectable", "undecided") for entry in record.entries):
         line = source.typed.again(("--mode", "full"), without=_QUICK_ALONE)
         return Following(line, "to train the networks, which may see more than frozen features")
     drawn = [row for row in record.confounders if row.scope != "attribute"]
     painted = [row.confounder for row in drawn if row.rms is not None]
     if drawn and not painted:
-        data = source.typed.value("--data") or "DATA"
-        line = source.typed.then("list", "confounders", flags=[("--data", data)])
-        return Following(line, "to see which artefacts fit into these images")
+        return fitting
     if record.confounders and not painted:
         line = source.typed.again(("--confounder", "tag"))
         return Following(line, "to put an artefact into the images, and see whether it is relied on")
@@ -129,7 +137,7 @@ def after_audit(source: Source[AuditRecord]) -> Following:
         flags: list[Flag] = [("--attribute", row.attribute) for row in record.readable[:1]]
         return Following(source.typed.again(*flags, without=("--readable",)), "to measure whether it is used, too")
     edit = painted[0].partition(AGAINST)[0] if painted else "tag"
-    line = source.typed.then("edit", source.typed.value("--data") or "DATA", new_folder("edited"), flags=[("--with", edit)])
+    line = source.typed.then("edit", data, new_folder("edited"), flags=[("--with", edit)])
     return Following(line, "to write images with the artefact, and look at them")
 
 

@@ -207,8 +207,10 @@ class AuditPoint(Record):
         return next((each for each in self.metrics if each.name == name), None)
 
 
-class AuditEntry(Record):
+class AuditEntry(SparseRecord):
     """One model, one confounder, and perhaps one mitigation."""
+
+    sparse: ClassVar[frozenset[str]] = frozenset({"larger_image_size"})
 
     model: str
     confounder: str = Field(description="As it was written, with its options.")
@@ -220,6 +222,9 @@ class AuditEntry(Record):
     points: list[AuditPoint] = Field(default_factory=list[AuditPoint], description="By share; of a trained model one.")
     detectability: AuditMetric | None = None
     input_rms: float | None = Field(default=None, description="Of what the edit changes at the input, in its units.")
+    larger_image_size: int | None = Field(
+        default=None, description="Side of an input in pixels that more of an unseen artefact reaches; None where none does."
+    )
     start: str = Field(default="", description="What stands for the starting network of a trained model, or why nothing does.")
     shams: str = Field(default="", description="Which shams were asked, or why none were.")
     overlap: float | None = Field(default=None, description="Of its spectrum with the learning priority of the model.")

@@ -19,7 +19,8 @@ from crossgraft.audit.group_metrics import GAPS, best_threshold
 from crossgraft.audit.mitigation import Mitigation
 from crossgraft.audit.model_differences import SweptModel
 from crossgraft.audit.options import AuditOptions
-from crossgraft.audit.outcomes import Concluded, Reach, conclude, input_rms
+from crossgraft.audit.outcomes import Concluded, conclude
+from crossgraft.audit.reach import Reach, input_rms, larger_input
 from crossgraft.audit.record import AuditEntry, AuditMetric, AuditMode, AuditTrainingRecord
 from crossgraft.audit.result import IidDraw, Reliance, reliance_of
 from crossgraft.audit.subjects import subject_of
@@ -311,15 +312,19 @@ class Sweep:
             mitigation: How it was trained.
         """
         reliance, options = self.reliance(scores), self.options
+        larger = None
+        if options.mode == "quick" and options.stage == "native" and not reach.detectability.is_detectable:
+            larger = larger_input(confounded.clean, confounded.edited, backbone.preprocessing)
         concluded = conclude(
             reliance,
             reach.detectability,
             mode=options.mode,
             too_small=confounded.too_small(backbone.preprocessing),
+            larger=larger,
             strength=options.strength,
         )
         entry = sweep_entry(model, confounded.name, reliance, concluded, mode=options.mode, mitigation=mitigation, reach=reach)
-        return self._kept(entry, scores, self.tested)
+        return self._kept(entry.model_copy(update={"larger_image_size": larger}), scores, self.tested)
 
     def attribute_entry(
         self, model: str, design: AttributeDesign, scores: Sequence[FoldScores], *, mitigation: str = "erm"

@@ -263,7 +263,8 @@ def answer_in_words(record: FewshotRecord) -> str:
     """The best head, and how it stands to the baseline."""
     best = record.heads[0]
     sure = "" if best.half_width is None else " (95\N{NO-BREAK SPACE}% interval)"
-    sentence = f"{best.head} has an accuracy of {accuracy_in_words(best)}{sure} on queries, mean of {episodes_in_words(record)}"
+    right = f"{best.head} is right on {accuracy_in_words(best)}{sure} of images that it did not learn from"
+    sentence = f"{right}, mean of {episodes_in_words(record)}"
     if best.seeds_half_width is not None:
         sentence += f" (over seeds ± {best.seeds_half_width:.3f})"
     if len(record.heads) == 1:

@@ -18,7 +18,7 @@ LEAST_MISSED = 2
 MOST_FOUND = 0.5
 """A class of a lower sensitivity than this is missed, whatever the other classes have."""
 LEVEL = 0.05
-"""Level of both tests whether a class is missed, divided by the number of classes (Bonferroni)."""
+"""Level of all tests whether a class is missed: each has its share, two for each class (Bonferroni)."""
 LEAST_ERROR = 0.05
 """Probabilities that are off by less on average mislead nobody."""
 STANDARD_ERRORS = 3.0
@@ -109,8 +109,8 @@ def missed_classes(entries: Sequence[ClassErrors]) -> list[ClassErrors]:
     """Those that are missed, the one with the largest share first.
 
     A class is missed where its images are missed more often than those of all other classes together (one-sided exact test of
-    Fisher), or where it has a sensitivity below ``MOST_FOUND`` (one-sided exact binomial test); both at ``LEVEL`` over the number
-    of classes. Where its sensitivity has an interval, which counts patients, that must lie below the same share. Labels, which an
+    Fisher), or where it has a sensitivity below ``MOST_FOUND`` (one-sided exact binomial test); together at ``LEVEL`` for all
+    classes. Where its sensitivity has an interval, which counts patients, that must lie below the same share. Labels, which an
     image may have several of, are not compared with each other; one that is given no more often where it belongs is missed, too,
     which is what was seen and no test.
 
@@ -121,7 +121,7 @@ def missed_classes(entries: Sequence[ClassErrors]) -> list[ClassErrors]:
 
 
 def _is_missed(entry: ClassErrors, entries: Sequence[ClassErrors]) -> bool:
-    level = LEVEL / len(entries)
+    level = LEVEL / (2 * len(entries))
     high = -math.inf if entry.sensitivity is None or entry.sensitivity.high is None else entry.sensitivity.high
     if high < MOST_FOUND and bdtrc(entry.missed - 1, entry.images, 1 - MOST_FOUND) <= level:
         return True

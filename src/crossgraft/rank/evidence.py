@@ -69,15 +69,15 @@ _TWO = NumberFormat(decimals=2)
 
 
 def weak_guide(record: RankingRecord) -> str:
-    """How far the primary score foresees fine-tuning, in a sentence."""
+    """How far the primary score foresees fine-tuning, the short of it first, for a narrow terminal."""
     title, replayed = score_title(record, record.primary_score), OF_SCORES.get(record.primary_score)
     if replayed is None:
         return f"How far {title} foresees fine-tuning was not replayed on published results; frozen features are a weak guide."
     chance = ", chance not excluded" if replayed.low <= 0 else ""
     return (
-        f"Frozen features are a weak guide (on {replayed.num_targets} published targets {title} {_TWO(replayed.kendall)}{chance}"
-        f", results on other data {_TWO(OF_KNOWN_RESULTS.kendall)}, trainings on val {_TWO(OF_TRAININGS.kendall)}; 1: the order "
-        "of fine-tuning)."
+        f"Frozen features are a weak guide. On {replayed.num_targets} published targets {title} agrees with fine-tuning at "
+        f"{_TWO(replayed.kendall)}{chance}, results on other data at {_TWO(OF_KNOWN_RESULTS.kendall)}, trainings on val at "
+        f"{_TWO(OF_TRAININGS.kendall)} (1: the same order)."
     )
 
 

@@ -21,10 +21,10 @@ from crossgraft.rank.record import KnownResult
 from crossgraft.rank.results_store import published_results, weights_of
 from crossgraft.records.base import CheckRecord, Record
 from crossgraft.running.command_line import portable_name
-from crossgraft.running.jobs import Job, Work, run_jobs
+from crossgraft.running.jobs import Job, Outcome, Work, run_jobs
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.select.record import PlannedModel, SelectionPlanRecord
-from crossgraft.select.rule import Candidate, equal_costs, planned, refuse_small_budget, seconds_of_all
+from crossgraft.select.rule import Candidate, equal_costs, planned, refuse_small_budget, refuse_spent_budget, seconds_of_all
 from crossgraft.select.val_error import TYPICAL, standard_error, too_small
 from crossgraft.tune.forecast import cost_of_measuring
 from crossgraft.tune.jobs import TrainingWork
@@ -240,7 +240,7 @@ def make_selection_plan(
             too; a share is one of the trainings alone.
 
     Raises:
-        UsageError: The budget is below one training, or there are no val images.
+        UsageError: The budget is below one training, or gone before all are timed; or there are no val images.
         DataError: No model can be trained.
     """
     rows = study.rows
@@ -248,7 +248,14 @@ def make_selection_plan(
     if len(val) == 0:
         raise UsageError("A selection needs val images, which decide between models. Leave out --val-fraction 0.")
     start = time.perf_counter()
-    timed = _time_all(study, executor)
+
+    def refuse_spent(so_far: Sequence[TimedTraining]) -> None:
+        known = [each.seconds for each in so_far if each.seconds is not None]
+        if budget.fixed_seconds is not None and known:
+            timing_left = (time.perf_counter() - start) / len(so_far) * (len(study.models) - len(so_far))
+            refuse_spent_budget(budget.fixed_seconds, spent=seconds_beside(), still=timing_left + min(known))
+
+    timed = _time_all(study, executor, refuse_spent)
     timing_seconds = time.perf_counter() - start
     if all(each.reason for each in timed.values()):
         reasons = "; ".join(f"{model}: {each.reason}" for model, each in timed.items())
@@ -347,13 +354,21 @@ def _published_name(spec: ModelSpec, called: Mapping[str, str]) -> str:
     return spec.source if spec.weights in (None, PRETRAINED) else f"{spec.source}.{spec.name}"
 
 
-def _time_all(study: SelectionStudy, executor: Executor | None) -> dict[str, TimedTraining]:
-    """The training of each model that can be timed, or why it cannot be made."""
+def _time_all(
+    study: SelectionStudy, executor: Executor | None, so_far: Callable[[Sequence[TimedTraining]], object]
+) -> dict[str, TimedTraining]:
+    """The training of each model that can be timed, or why it cannot be made; ``so_far`` sees those that are, one by one."""
     check_weights(study)
     if executor is not None:
         study.refuse_unsendable()
     jobs = [Job(model, model) for model in study.models]
     with study.reporter.stage("Timing a step of each training", total=len(jobs), unit="trainings") as stage:
-        work = TimingWork(study.quiet())
-        outcomes = run_jobs(jobs, work, keep_going=True, told=lambda _: stage.advance(), executor=executor)
-    return {outcome.job.spec: outcome.result or TimedTraining(num_parameters=0, reason=outcome.reason) for outcome in outcomes}
+        timed: dict[str, TimedTraining] = {}
+
+        def told(outcome: Outcome[str, TimedTraining]) -> None:
+            timed[outcome.job.spec] = outcome.result or TimedTraining(num_parameters=0, reason=outcome.reason)
+            stage.advance()
+            so_far(list(timed.values()))
+
+        run_jobs(jobs, TimingWork(study.quiet()), keep_going=True, told=told, executor=executor)
+    return {model: timed[model] for model in study.models}

@@ -137,6 +137,24 @@ def refuse_small_budget(candidates: Sequence[Candidate], seconds: float, *, besi
         )
 
 
+def refuse_spent_budget(seconds: float, *, spent: float, still: float) -> None:
+    """Raise where the budget is gone before all trainings are timed.
+
+    Args:
+        seconds: The budget.
+        spent: What of it is gone, and what the page takes.
+        still: What timing the others and the fastest training known so far take.
+
+    Raises:
+        UsageError: With about the least budget that works.
+    """
+    if spent > seconds:
+        raise UsageError(
+            f"The budget of {duration(seconds)} was gone before all trainings were timed: the least that works is about "
+            f"{duration(spent + still)}, as far as is known by now. Give a larger --budget, or fewer --models."
+        )
+
+
 def planned(candidates: Sequence[Candidate], seconds: float, num_parallel: int = 1) -> list[list[Candidate]]:
     """What is trained together, round by round, if no training fails and none reaches the limit of val."""
     return list(_rounds(in_order(candidates), seconds, num_parallel))

@@ -14,12 +14,12 @@ from crossgraft.audit.outcomes import (
     OPERATORS,
     Concluded,
     Gate,
-    Reach,
     conclude,
     conclude_trained,
     judge,
     read_gates,
 )
+from crossgraft.audit.reach import Reach
 from crossgraft.audit.record import AuditEntry, AuditMetric, ConfounderRecord
 from crossgraft.audit.result import reliance_of
 from crossgraft.audit.subjects import subject_of
@@ -103,6 +103,7 @@ def test_what_cannot_be_assessed_does_not_pass(reliance):
     assert conclude(good, reach(0.6)).outcome == "passes"
     hardly = conclude(good, reach(0.59))
     assert hardly.outcome == "undetectable" and "0.59, below 0.6" in hardly.reason and "--mode full" in hardly.reason
+    assert conclude(good, reach(0.59), larger=128).reason.endswith("More of it reaches inputs of 128 pixels: --image-size 128.")
     assert conclude(good, reach(0.5), too_small=SMALL) == ("undetectable", SMALL)
     spot = f"{SMALL} A probe sees that spot (AUC 0.99), which may be relied on: draw the letters larger."
     assert conclude(good, reach(0.99), too_small=SMALL) == ("undetectable", spot)

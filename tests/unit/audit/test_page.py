@@ -255,8 +255,14 @@ def test_letters_that_cannot_be_seen_are_tried_larger(make):
     (shown, *_) = KINDS.get("audit").builders[0](Source(make(entries=spot), run=run)).blocks
     assert isinstance(shown, Verdict) and shown.purpose.endswith("(about 2 min 10 s)")
     hopeless = [audit_entry(outcome="undetectable", reason=TOO_SMALL.format(high="0.1"))]
-    assert "size=" not in verdict_of(make(entries=hopeless))[0].following
+    assert verdict_of(make(entries=hopeless))[0].following.startswith("crossgraft list confounders --data breast")
     assert "size=" not in verdict_of(make(entries=[audit_entry(outcome="passes", reason="Of 6 pixels.")]))[0].following
+
+
+def test_an_artefact_that_resizing_takes_away_is_looked_at_in_larger_images(make):
+    lost = [audit_entry(outcome="undetectable", larger_image_size=side) for side in (128, None, 64)]
+    assert "--image-size 128" in verdict_of(make(entries=lost))[0].following
+    assert "--mode full" in verdict_of(make(entries=lost[1:2]))[0].following
 
 
 def test_mitigations_are_left_out_of_what_full_mode_is_asked(make):

@@ -17,7 +17,8 @@ from crossgraft.audit.fold_scores import AuditedImages, FoldScores, micro_auc
 from crossgraft.audit.group_metrics import best_threshold, group_metrics
 from crossgraft.audit.mitigation import EmpiricalRisk, GroupWeights, Mitigation
 from crossgraft.audit.options import AuditOptions
-from crossgraft.audit.outcomes import conclude, input_rms
+from crossgraft.audit.outcomes import conclude
+from crossgraft.audit.reach import input_rms, larger_input
 from crossgraft.audit.reliance import pair_auc
 from crossgraft.audit.result import IidDraw, reliance_of
 from crossgraft.audit.sweep import Sweep
@@ -679,3 +680,13 @@ def test_what_is_left_at_the_input():
     assert input_rms(found.clean, found.clean, preprocessing(16)) == 0
     with pytest.raises(DataError, match="same images are needed"):
         input_rms(found.clean, found.edited.take(rows.test), preprocessing(16))
+
+
+@pytest.mark.parametrize(("cell", "at_input", "larger"), [(1, 16, 64), (2, 16, 32), (16, 16, None), (1, 64, None)])
+def test_a_larger_input_is_named_where_resizing_takes_the_artefact_away(cell, at_input, larger):
+    """A chessboard whose cells are smaller than a pixel of the input is gray there."""
+    clean = np.full((20, 64, 64, 1), 100, np.uint8)
+    board = np.kron(np.indices((64 // cell, 64 // cell)).sum(axis=0) % 2, np.ones((cell, cell), int))
+    labels = ["a", "b"] * 10
+    edited = dataset_from_arrays((clean - 10 + 20 * board[None, :, :, None]).astype(np.uint8), labels, name="some")
+    assert larger_input(dataset_from_arrays(clean, labels, name="some"), edited, preprocessing(at_input)) == larger

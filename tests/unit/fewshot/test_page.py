@@ -25,7 +25,8 @@ def record(examples):
         ([head("logistic", 0.8), head("ncc", 0.7, -0.1)], "episodes: no head is above the baseline."),
         (
             [head("logistic", 0.8)],
-            "logistic has an accuracy of 0.800 ± 0.010 (95\N{NO-BREAK SPACE}% interval) on queries, mean of 600 episodes.",
+            "logistic is right on 0.800 ± 0.010 (95\N{NO-BREAK SPACE}% interval) of images that it did not learn "
+            "from, mean of 600 episodes.",
         ),
     ],
 )

@@ -62,6 +62,14 @@ def test_what_a_budget_covers_is_said_before_any_training(folder):
     assert said.getvalue().index(covered) < said.getvalue().index(" on val, ")
 
 
+def test_a_budget_that_timing_uses_up_is_refused_after_the_first_model(folder, monkeypatch):
+    timed, do = [], planning.TimingWork.do
+    monkeypatch.setattr(planning.TimingWork, "do", lambda self, job: timed.append(job.spec) or do(self, job))
+    with pytest.raises(UsageError, match="was gone before all trainings were timed: the least that works is about"):
+        crossgraft.select_model("many", models="zoo.yaml", budget="0.01s", **FAST)
+    assert len(timed) == 1
+
+
 def test_one_model_is_handed_over_that_predicts(selected, folder):
     record = selected.record
     assert record.selected in ("narrow", "wide") and record.candidate(record.selected).state == "selected"
