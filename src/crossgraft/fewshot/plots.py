@@ -35,7 +35,7 @@ _NAME_HEIGHT, _LONGEST_NAME = 18, 22
 _LEVELS = 8
 
 
-class _Panel(NamedTuple):
+class _PanelPixels(NamedTuple):
     """Pixels of one panel, and of what is around its axes."""
 
     height: int
@@ -45,10 +45,10 @@ class _Panel(NamedTuple):
     top: int = 26
 
 
-_OF_LOOK, _OF_GAPS = _Panel(276, 66, 12, 44), _Panel(280, 62, 14, 46)
+_OF_LOOK, _OF_GAPS = _PanelPixels(276, 66, 12, 44), _PanelPixels(280, 62, 14, 46)
 
 
-def _panels(figure: Figure, size: tuple[int, int], count: int, legend: int, panel: _Panel) -> list[Axes]:
+def _panels(figure: Figure, size: tuple[int, int], count: int, legend: int, panel: _PanelPixels) -> list[Axes]:
     """Beside each other in a wide figure, below each other in a narrow one; under a legend of this height."""
     (width, height), is_wide = size, size[0] == _WIDE
     own, panels = width / count if is_wide else width, list[Axes]()
