@@ -42,9 +42,9 @@ from crossgraft.select.training import limit_of_val, train_models
 from crossgraft.select.val_error import shared_share
 from crossgraft.storage.atomic import scratch_folder
 from crossgraft.tune.options import TuneOptions
+from crossgraft.tune.planning.edited_rows import edit_rows, read_edits
 from crossgraft.tune.planning.preparation import Request, as_typed, checks_of_rows
 from crossgraft.tune.planning.rows import open_rows
-from crossgraft.tune.rows_of_run import edit_rows, read_edits
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.words.formatting import count, counted, duration
 

@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from crossgraft.data import Dataset, Split
+from crossgraft.data import Split
 from crossgraft.data.describe import describe_dataset
-from crossgraft.errors import DataError
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_name_in_words
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.preprocessing import describe_preprocessing
-from crossgraft.options.data import VAL_SHARE
-from crossgraft.paths import read_whole
-from crossgraft.progress import Reporter
-from crossgraft.records.base import Reference, RunRecord
+from crossgraft.records.base import Reference
 from crossgraft.running.command_line import portable_name
 from crossgraft.running.jobs import results_of
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import Task
-from crossgraft.tune.domains.measuring import DomainMeasure, describe_unseen_domains
-from crossgraft.tune.engine.keep import TOLERANCE
+from crossgraft.tune.engine.selection_rule import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.looks import fingerprint_of_tested
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
-from crossgraft.tune.options import TuneOptions
-from crossgraft.tune.parts import FoldRows, TuningRows
+from crossgraft.tune.measuring.unseen_domains import DomainMeasure, describe_unseen_domains
+from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.choices import KEEP_FACTOR
 from crossgraft.tune.planning.fold_networks import FoldNetworks
 from crossgraft.tune.planning.leave_out import with_split
 from crossgraft.tune.planning.preparation import Preparation
-from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.record import (
     BatchNormRecord,
     FoldRecord,
@@ -50,10 +41,9 @@ from crossgraft.tune.record import (
     TuningRecord,
     UnseenDomainsRecord,
 )
-from crossgraft.tune.rows_of_run import edited_again
 from crossgraft.tune.saving.record import SavedModelRecord
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
-from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER, SavedModel, find_saved_model, read_facts
+from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER, SavedModel
 from crossgraft.tune.words import missed_in_words
 from crossgraft.words.formatting import count, counted
 
@@ -237,7 +227,7 @@ def _unseen_domains(
         rows.left_out,
         rows.parts,
         {str(each.parts.domain): each for each in predictions},
-        {str(trained.training.domain): trained for trained in picked},
+        {str(trained.training.domain): trained.record.point for trained in picked},
         {str(each.parts.domain): of_folds.get(each.parts.fold or 0, evaluation) for each in predictions},
         {str(parts.domain): prepared.for_parts(parts).rule.metric for parts in rows.parts},
     )
@@ -348,76 +338,3 @@ def _known_images(prepared: Preparation, parts: FoldRows) -> set[str]:
     rows = prepared.rows
     of_both = [rows.dataset.image_digests, *([] if rows.unedited is None else [rows.unedited.image_digests])]
     return {digests[row].hex() for digests in of_both for row in (*parts.train, *parts.val)}
-
-
-_NAME = re.compile(r"fold-(\d{1,4})")
-
-
-@dataclass(frozen=True)
-class FoldOfRun:
-    """The folder of one fold.
-
-    Attributes:
-        run: Run directory of all folds.
-        number: Number of the fold, from 0.
-        folder: Where its model lies.
-    """
-
-    run: Path
-    number: int
-    folder: Path
-
-
-class FoldOptions(BaseModel):
-    """What a run says of its folds; its record is data, and may have come from anywhere."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    folds: int = Field(ge=2, le=10_000)
-    val_fraction: float = Field(default=VAL_SHARE, ge=0, lt=1)
-    per_class: int | None = Field(default=None, ge=1)
-
-
-def fold_of_run(run: Path) -> FoldOfRun | None:
-    """The fold whose folder this is: ``RUN/folds/fold-1``; None for another folder."""
-    match = _NAME.fullmatch(run.name)
-    if match is None or run.parent.name != "folds" or not (run.parents[1] / "run.json").is_file():
-        return None
-    return FoldOfRun(run.parents[1], int(match[1]), run)
-
-
-def options_of_fold(fold: FoldOfRun) -> tuple[FoldOptions, int]:
-    """How the folds were drawn, and the seed.
-
-    Raises:
-        DataError: The record of the run is damaged, or of a run without folds.
-    """
-    file = fold.run / "run.json"
-    try:
-        record = RunRecord.model_validate_json(read_whole(file))
-        return FoldOptions.model_validate(record.config), record.seed
-    except (OSError, ValidationError) as error:
-        raise DataError(f"{file} does not say how its folds were drawn. Restore the file.") from error
-
-
-def rows_of_fold(
-    data: str | Path | Dataset, asked: TuneOptions, fold: FoldOfRun, reporter: Reporter, *, allow_outside: bool
-) -> TuningRows:
-    """The rows of all folds, with the edits of their images.
-
-    Args:
-        data: As the run was given it.
-        asked: From ``options_of_run``.
-        fold: The fold.
-        reporter: Reporter of notices.
-        allow_outside: Whether paths of a table may lead out of the folder of the images.
-
-    Raises:
-        DataError: As of ``options_of_fold``; or the data have no such fold.
-    """
-    drawn, _ = options_of_fold(fold)
-    options = replace(asked, **drawn.model_dump(), allow_outside=allow_outside)
-    rows = open_rows(data, options, reporter)
-    if fold.number >= len(rows.parts):
-        raise DataError(f"The run in {fold.run} has {len(rows.parts)} folds, and no fold {fold.number}.")
-    return edited_again(rows, read_facts(find_saved_model(fold.folder)).trained_on.edits, reporter)

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from crossgraft.progress import Reporter, Stage
 from crossgraft.tune.engine.contract import StepReport, TrainedEpoch
-from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.choices import GridTraining, further_factors
 from crossgraft.tune.planning.rows import FoldData

@@ -24,8 +24,7 @@ from crossgraft.running.jobs import Job, Outcome, Work
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tune.engine.contract import TrainedEpoch, TrainingResult
 from crossgraft.tune.engine.gradient_norms import FILE_NAME, GradientNorms, read_gradient_norms
-from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.planning.choices import KEEP_FACTOR, GridPoint, GridTraining

@@ -14,8 +14,8 @@ from crossgraft.report.plots.intervals import IntervalRow
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words, yes_or_no
-from crossgraft.tune.domains.page import marks_oracle
 from crossgraft.tune.page_curves import selection_title
+from crossgraft.tune.page_domains import marks_oracle
 from crossgraft.tune.record import FoldRecord, GridPointRecord, PlanRow, TuningRecord
 from crossgraft.tune.words import (
     adapters_in_words,

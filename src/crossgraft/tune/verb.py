@@ -10,11 +10,11 @@ from crossgraft.running.publishing import publish
 from crossgraft.running.verb import Run, verb
 from crossgraft.tune.forecast import seconds_of_measuring
 from crossgraft.tune.options import TuneOptions
+from crossgraft.tune.planning.edited_rows import edit_rows, read_edits
 from crossgraft.tune.planning.plan import Plan, make_plan
 from crossgraft.tune.planning.preparation import Request, prepare
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.result import FineTuningResult, look_at_known_results
-from crossgraft.tune.rows_of_run import edit_rows, read_edits
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate
 

@@ -27,9 +27,8 @@ from crossgraft.running.jobs import Job, Outcome, Work, results_of, run_jobs
 from crossgraft.running.run_directory import RunDirectory, open_run
 from crossgraft.running.verb import PAGE, PAGE_FILE, THUMBNAILS_FILE, Publish
 from crossgraft.tune.engine.step import training_batch_norms
-from crossgraft.tune.forecast import NETWORKS, cost_of_measuring, training_pieces
+from crossgraft.tune.forecast import NETWORKS, cost_of_measuring, count_looks, training_pieces
 from crossgraft.tune.measuring.evaluation import UNSEEN_DOMAINS
-from crossgraft.tune.measuring.look_cost import count_looks
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.fold_networks import load_start

@@ -21,11 +21,11 @@ from crossgraft.storage.atomic import scratch_folder
 from crossgraft.tune.options import CompareOptions, TuneOptions
 from crossgraft.tune.pictures import pictures_of_answers
 from crossgraft.tune.planning.choices import point_name, read_grid
+from crossgraft.tune.planning.edited_rows import edit_rows, read_edits
 from crossgraft.tune.planning.fold_networks import find_model
 from crossgraft.tune.planning.preparation import Request, as_typed, checks_of_rows, refuse_unknown_names
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.result import look_at_known_results
-from crossgraft.tune.rows_of_run import edit_rows, read_edits
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.variants.comparison import FineTuningComparison
 from crossgraft.variants.curves import draw_curves

@@ -8,8 +8,7 @@ import torch
 from crossgraft.losses import CrossEntropy
 from crossgraft.progress import Reporter
 from crossgraft.tune.engine.contract import StepReport, TrainedEpoch
-from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.planning.choices import GridTraining

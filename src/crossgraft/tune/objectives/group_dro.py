@@ -14,7 +14,7 @@ from torch import Tensor
 from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
 from crossgraft.tune.objective import Objective, ObjectiveContext
-from crossgraft.tune.objectives._groups import group_means
+from crossgraft.tune.objectives._over_domains import group_means
 
 
 @dataclass

@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from crossgraft.tune.objective import ObjectiveContext
-from crossgraft.tune.objectives._annealed import AnnealedPenalty
-from crossgraft.tune.objectives._groups import group_means, mean_of_present
+from crossgraft.tune.objectives._over_domains import AnnealedPenalty, group_means, mean_of_present
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from crossgraft.conflicts import HasConflicts, HasRemarks
 from crossgraft.errors import UsageError
 from crossgraft.tasks import Task
-from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.launch import has_bf16, missing_gpus
+from crossgraft.tune.engine.selection_rule import Keep
 from crossgraft.tune.engine.settings import TrainerSettings, schedule_of
 from crossgraft.tune.options import BatchNormMode
 from crossgraft.tune.planning.choices import Plugins

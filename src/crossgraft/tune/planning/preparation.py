@@ -27,8 +27,7 @@ from crossgraft.records.base import CheckRecord
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import MultiClassTask, Task
 from crossgraft.tune.engine.gradient_norms import trained_blocks
-from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings, schedule_of
 from crossgraft.tune.engine.step import training_batch_norms
 from crossgraft.tune.measuring.selection_metrics import choose_rule
