@@ -367,7 +367,7 @@ MUTATIONS = {
     ],
     "unit/tune/objectives/test_two_processes.py": [
         ("tune/engine/step.py", "logits = context.of_all_processes(context.logits)", "logits = context.logits"),
-        ("tune/feature_transform.py", "return self.sum_over_processes(whole)", "return whole"),
+        ("tune/protocols.py", "return self.sum_over_processes(whole)", "return whole"),
     ],
     "unit/tune/feature_transforms/test_mixstyle.py": [
         ("tune/feature_transforms/mixstyle.py", "seen.var((2, 3)) +", "seen.var((2, 3), correction=0) +"),

@@ -26,12 +26,12 @@ from crossgraft.tune.engine.contract import TrainedEpoch, TrainingResult
 from crossgraft.tune.engine.gradient_norms import FILE_NAME, GradientNorms, read_gradient_norms
 from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.trainer import train
-from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.planning.choices import KEEP_FACTOR, GridPoint, GridTraining
 from crossgraft.tune.planning.in_force import InForce
 from crossgraft.tune.planning.preparation import Preparation, settings_at
 from crossgraft.tune.planning.rows import FoldData, make_feed
 from crossgraft.tune.record import EpochRow, GridPointRecord
+from crossgraft.tune.tracking import JobProgress
 
 
 def epoch_rows(training: GridTraining, history: Sequence[TrainedEpoch], *, metric: str, best_epoch: int) -> list[EpochRow]:

@@ -21,7 +21,6 @@ from crossgraft.tasks import Task
 from crossgraft.tune.assemble import FinishedFold, assemble_record, model_in_memory, prediction_table, save_models
 from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.forecast import MEASURING, METRICS, foresee
-from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork, pick, trained_network
 from crossgraft.tune.keep_search import run_trainings
 from crossgraft.tune.looks import count_test_look
@@ -35,7 +34,7 @@ from crossgraft.tune.planning.rows import TuningRows, columns_of
 from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.result import DOMAIN_MODELS, FOLD_MODELS, FineTuningResult, keep_known_result
 from crossgraft.tune.saving.saved_model import MODEL_FOLDER
-from crossgraft.tune.tracking import Tracker
+from crossgraft.tune.tracking import JobProgress, Tracker
 from crossgraft.words.formatting import counted
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.tune.augmentations._geometry import AffineMaps, chosen_images, mirror, resample, uniform
-from crossgraft.tune.protocols import Drawn, UnitImages
+from crossgraft.tune.image_protocols import Drawn, UnitImages
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from crossgraft.tune.protocols import Drawn, UnitImages
+from crossgraft.tune.image_protocols import Drawn, UnitImages
 
 
 @dataclass(frozen=True)

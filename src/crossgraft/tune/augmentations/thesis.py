@@ -15,7 +15,7 @@ from torchvision.transforms.v2 import functional as colour
 from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.tune.augmentations._geometry import AffineMaps, chosen_images, mirror, resample, rotations, uniform
-from crossgraft.tune.protocols import Drawn, UnitImages
+from crossgraft.tune.image_protocols import Drawn, UnitImages
 
 _CHAPTERS = (3, 4, 6)
 # Chapters 3 and 4 (Keras' ImageDataGenerator)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 
 from crossgraft.errors import UsageError
-from crossgraft.tune.protocols import Images, SoftTargets
+from crossgraft.tune.image_protocols import Images, SoftTargets
 
 
 @dataclass(frozen=True)

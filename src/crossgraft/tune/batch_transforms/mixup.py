@@ -10,7 +10,7 @@ import torch
 from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.tune.batch_transforms._mixing import draw_partners, draw_share
-from crossgraft.tune.protocols import Images, SoftTargets
+from crossgraft.tune.image_protocols import Images, SoftTargets
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.feature_transform import FeatureTransform
-from crossgraft.tune.objective import Objective
-from crossgraft.tune.protocols import Regularizer, Selection
+from crossgraft.tune.protocols import FeatureTransform, Objective, Regularizer, Selection
 
 PhaseName = Literal["head", "all"]
 

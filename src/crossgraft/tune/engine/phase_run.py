@@ -33,10 +33,8 @@ from crossgraft.tune.engine.step import (
     look_at,
     refuse_non_finite,
 )
-from crossgraft.tune.feature_transform import FeatureTransform
 from crossgraft.tune.feed.batches import BatchMaker
-from crossgraft.tune.objective import Objective
-from crossgraft.tune.protocols import LOOK_EVERY_STEPS, Regularizer, Selection
+from crossgraft.tune.protocols import LOOK_EVERY_STEPS, FeatureTransform, Objective, Regularizer, Selection
 
 
 @runtime_checkable

@@ -22,15 +22,17 @@ from crossgraft.seeding import derive_seed, torch_generator
 from crossgraft.tune.engine.contract import StepBatch
 from crossgraft.tune.engine.optimizers import NamedOptimizer
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.feature_transform import FeatureTransform, TransformStart
-from crossgraft.tune.objective import Objective, ObjectiveContext
 from crossgraft.tune.protocols import (
+    FeatureTransform,
     ForwardStart,
     LooksInside,
+    Objective,
+    ObjectiveContext,
     Regularizer,
     Selection,
     StepContext,
     StepUpdate,
+    TransformStart,
     keeps_reference,
     keeps_start,
 )

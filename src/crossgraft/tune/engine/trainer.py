@@ -28,10 +28,8 @@ from crossgraft.tune.engine.phase_run import PhaseRun, Progress, phases_of
 from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.step import apply_selection, training_batch_norms
-from crossgraft.tune.feature_transform import FeatureTransform
 from crossgraft.tune.feed.batches import BatchMaker
-from crossgraft.tune.objective import Objective
-from crossgraft.tune.protocols import Regularizer, Selection, TrainingSet, attach
+from crossgraft.tune.protocols import FeatureTransform, Objective, Regularizer, Selection, TrainingSet, attach
 
 
 def train(

@@ -15,7 +15,7 @@ from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.protocols import Augmentation, BatchTransform, DrawsApart, is_identity
+from crossgraft.tune.image_protocols import Augmentation, BatchTransform, DrawsApart, is_identity
 
 Sampler = Literal["shuffle", "balanced", "domains", "domains_and_classes"]
 Rows = Int64[Tensor, " batch"]

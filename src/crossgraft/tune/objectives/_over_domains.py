@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from crossgraft.errors import UsageError
-from crossgraft.tune.objective import Objective
+from crossgraft.tune.protocols import Objective
 from crossgraft.words.formatting import count, counted
 
 

@@ -14,11 +14,12 @@ from crossgraft.tasks import Task
 from crossgraft.tune.engine.launch import has_bf16, missing_gpus
 from crossgraft.tune.engine.selection_rule import Keep
 from crossgraft.tune.engine.settings import TrainerSettings, schedule_of
+from crossgraft.tune.image_protocols import is_identity
 from crossgraft.tune.options import BatchNormMode
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.domain_rules import TrainingDomains, notes_by_domains, refusal_by_domains, warnings_by_domains
 from crossgraft.tune.planning.step_cost import fewest_in_a_batch
-from crossgraft.tune.protocols import is_identity, keeps_reference
+from crossgraft.tune.protocols import keeps_reference
 
 
 @dataclass(frozen=True)

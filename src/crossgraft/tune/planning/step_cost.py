@@ -27,10 +27,8 @@ from crossgraft.tune.engine.contract import StepReport
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.trainer import train
-from crossgraft.tune.feature_transform import FeatureTransform
 from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch
-from crossgraft.tune.objective import Objective
-from crossgraft.tune.protocols import ForwardStart, LooksInside, Regularizer, Selection, StepContext
+from crossgraft.tune.protocols import FeatureTransform, ForwardStart, LooksInside, Objective, Regularizer, Selection, StepContext
 
 
 def steps_per_epoch(num_train: int, batch_size: int) -> int:
