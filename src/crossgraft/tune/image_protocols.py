@@ -57,13 +57,20 @@ Drawn = Mapping[str, Tensor]
 class DrawsApart(Protocol):
     """An augmentation that draws numbers first, and uses them then: on a GPU the whole batch is augmented at once.
 
-    A call with ``images`` is ``apply(images, draw(len(images), height, width, generator))``.
+    A class that inherits from this one needs ``draw`` and ``apply`` in the place of ``__call__``.
     """
 
+    def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
+        """What is drawn for so many images of this size, applied to them."""
+        height, width = images.shape[2:]
+        return self.apply(images, self.draw(len(images), height, width, generator))
+
+    @abstractmethod
     def draw(self, num_images: int, height: int, width: int, generator: torch.Generator) -> Drawn:
         """The numbers for so many images of this size in pixels."""
         ...
 
+    @abstractmethod
     def apply(self, images: UnitImages, drawn: Drawn) -> UnitImages:
         """Varied images, which stay where they are; ``drawn`` may be of several calls of ``draw``, row by row."""
         ...
