@@ -32,6 +32,17 @@ class Tracker:
     def end(self, *, failed: bool) -> None:
         """The run is over."""
 
+    @contextmanager
+    def run(self, name: str, settings: Mapping[str, object]) -> Generator[None]:
+        """Around a run, which has failed where the block raises."""
+        self.begin(name, settings)
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            self.end(failed=failed)
+
 
 class MlflowTracker(Tracker):
     """Logs to MLflow, as its own environment variables say where."""

@@ -114,6 +114,19 @@ def find_model(
     return specs[0]
 
 
+def model_of(options: TuneOptions) -> ModelSpec:
+    """The one that the options of a fine-tuning name. Raises as ``find_model``."""
+    return find_model(
+        options.model,
+        options.weights_dir,
+        options.allow_code,
+        weights_key=options.weights_key,
+        weights_prefix=options.weights_prefix,
+        allow_download=options.allow_download,
+        reporter=options.reporter,
+    )
+
+
 def load_start(spec: ModelSpec, options: TuneOptions, *, scratch: bool, reporter: Reporter) -> Backbone:
     """The network with its pretrained weights, or with random ones (``scratch``).
 
