@@ -440,19 +440,16 @@ def notes_on(situation: TrainingSituation) -> list[str]:
     return [*refusals, *about_domains, *(remark for plugin in remarking for remark in plugin.remarks(situation))]
 
 
+class _Fields(dict[str, object]):
+    """What a text may name, looked up where it does."""
+
+    def __init__(self, situation: TrainingSituation) -> None:
+        super().__init__()
+        self._situation = situation
+
+    def __missing__(self, name: str) -> object:
+        return getattr(self._situation, name)
+
+
 def _fill(text: str, situation: TrainingSituation) -> str:
-    names = ("plugins", "settings", "task", "num_train", "num_classes", "num_jobs", "method", "regularizers")
-    names += (
-        "keep",
-        "fewest_val",
-        "keepers",
-        "images_at_once",
-        "single_label_transforms",
-        "given_in_grid",
-        "trained_batch_norms",
-        "moved_batch_norms",
-        "missing_gpus",
-        "missed_by_schedule",
-        "feature_transforms",
-    )
-    return text.format(**{name: getattr(situation, name) for name in names})
+    return text.format_map(_Fields(situation))

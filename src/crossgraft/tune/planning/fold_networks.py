@@ -151,14 +151,14 @@ class FoldNetworks:
 
     Attributes:
         load_start: Gives the network as it was prepared.
-        load_pretrained: Gives the one with pretrained weights; None where they are not here.
+        pretrained: Gives the one with its weights and statistics as they came; None where they are not here.
         images: Training images of the fold.
         device: Where statistics are estimated.
         adapts: Whether training starts with statistics of these images.
     """
 
     load_start: Callable[[], Classifier]
-    load_pretrained: Callable[[], Classifier | None]
+    pretrained: Callable[[], Classifier | None]
     images: TrainingImages
     device: str
     adapts: bool = False
@@ -173,20 +173,16 @@ class FoldNetworks:
         """What a checkpoint says of the start, where that is computed: its last digits depend on the number of threads."""
         return {"starting weights": weights_fingerprint(self.load_start())[:16]} if self.adapts else {}
 
-    def pretrained(self) -> Classifier | None:
-        """With its weights and statistics as they came; None where they are not here."""
-        return self.load_pretrained()
-
     def adapted(self) -> Classifier | None:
         """The pretrained network with statistics of the training images; None where it has no BatchNorm, or is not here."""
         if not self._statistics:
             return None
-        pretrained = self.load_pretrained()
+        pretrained = self.pretrained()
         return None if pretrained is None else _with(self._statistics, pretrained)
 
     @cached_property
     def _statistics(self) -> Statistics:
-        pretrained = self.load_pretrained()
+        pretrained = self.pretrained()
         layers = [] if pretrained is None else batch_norms_of(pretrained)
         if pretrained is None or not layers:
             return {}
