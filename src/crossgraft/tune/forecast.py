@@ -163,8 +163,14 @@ def measure_cost(
         device: Where the network will run.
         num_threads: Threads that read images.
     """
-    look = _seconds_per_look(classifier, dataset, parts.train, number=number, device=device, num_threads=num_threads)
-    return MeasuringCost(look, _seconds_of_metrics(dataset, parts, num_outputs=classifier.num_outputs))
+    rows = parts.train
+
+    def look(first: int) -> object:
+        images = TrainingImages(dataset.take(rows[:first]), classifier.preprocessing, num_threads=num_threads)
+        return logits_of(classifier, images, device=device)
+
+    seconds = seconds_a_row(look, most=min(len(rows), BATCH_SIZE), num_rows=number) if len(rows) else 0.0
+    return MeasuringCost(seconds, _seconds_of_metrics(dataset, parts, num_outputs=classifier.num_outputs))
 
 
 def num_looks_after(parts: FoldRows, *, adapts: bool) -> int:
@@ -193,18 +199,6 @@ def count_looks(parts: FoldRows, alphas: Sequence[float], *, estimates: bool, ad
     """
     estimated = (sum(0 < alpha < 1 for alpha in alphas) if estimates else 0) + adapts
     return len(alphas) * num_looks_after(parts, adapts=adapts) + round(_ESTIMATING * estimated * len(parts.train))
-
-
-def _seconds_per_look(
-    classifier: Classifier, dataset: Dataset, rows: np.ndarray, *, number: int, device: str, num_threads: int
-) -> float:
-    """Arguments as in ``measure_cost``."""
-
-    def look(first: int) -> object:
-        images = TrainingImages(dataset.take(rows[:first]), classifier.preprocessing, num_threads=num_threads)
-        return logits_of(classifier, images, device=device)
-
-    return seconds_a_row(look, most=min(len(rows), BATCH_SIZE), num_rows=number) if len(rows) else 0.0
 
 
 def _seconds_of_metrics(dataset: Dataset, parts: FoldRows, *, num_outputs: int) -> float:

@@ -30,7 +30,7 @@ from crossgraft.tune.words import (
 from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, duration, joined
 
 RowT = TypeVar("RowT")
-_ERROR = NumberFormat(decimals=3)
+_METRIC = NumberFormat(decimals=3)
 _SHARE = NumberFormat(decimals=2)
 
 
@@ -58,7 +58,7 @@ def calibration_section(source: Source[TuningRecord]) -> Section | None:
 
 def _in_words(calibration: CalibrationRecord, models: str) -> str:
     images = counted(calibration.num_images, "image")
-    before, after = _ERROR(calibration.error_raw), _ERROR(calibration.error_calibrated)
+    before, after = _METRIC(calibration.error_raw), _METRIC(calibration.error_calibrated)
     if calibration.temperature is None:
         reason = (calibration.reason or "not stated why").rstrip(".")
         return f"No temperature was fitted: {reason}. The calibration error is {before} on unseen images."
@@ -94,7 +94,7 @@ def thresholds_table(thresholds: Sequence[ThresholdRecord]) -> Table:
         thresholds,
         [
             (Column("Class"), lambda row: words(row.class_name)),
-            (Column("Threshold", numeric=True), lambda row: number(row.threshold, _ERROR)),
+            (Column("Threshold", numeric=True), lambda row: number(row.threshold, _METRIC)),
             (Column("Rule", place=1), lambda row: words(row.rule)),
             (Column("Fitted on", place=1), lambda row: words(row.fitted_on)),
             (Column("Positive images", numeric=True, place=1), lambda row: whole(row.num_positive)),
@@ -107,7 +107,6 @@ def thresholds_table(thresholds: Sequence[ThresholdRecord]) -> Table:
     )
 
 
-_METRIC = NumberFormat(decimals=3)
 _ESSENTIAL = ("Pretrained model", "Method", "Regulariser", "To keep", "BatchNorm", "Adapters", "Parameters", "Epochs", "Time")
 
 
@@ -202,7 +201,7 @@ def plan_section(source: Source[TuningRecord]) -> Section:
         ("Licence of its weights", licence_in_words(model.licence, model.name)),
         ("Starts from", "random weights" if model.from_scratch else "the pretrained weights"),
         *(
-            (kind_in_words(plugin).capitalize(), _plugin(plugin.named, plugin.used, plugin.reference))
+            (kind_in_words(plugin).capitalize(), "; ".join(filter(None, [f"{plugin.named} ({plugin.used})", plugin.reference])))
             for plugin in record.plugins
         ),
         *([] if record.keep is None else [("To keep", kept_in_words(record.keep, record.batch_norm))]),
@@ -226,11 +225,6 @@ def plan_section(source: Source[TuningRecord]) -> Section:
     if plan.settings:
         blocks.append(Folded("Every setting", [settings]))
     return Section(name="plan", title="What was trained", part="how it was made", blocks=blocks)
-
-
-def _plugin(title: str, spelling: str, reference: str) -> str:
-    cited = f"; {reference}" if reference else ""
-    return f"{title} ({spelling}){cited}"
 
 
 def _epochs(record: TuningRecord) -> str:

@@ -39,7 +39,7 @@ def open_adapter(folder: str | Path | None, method: object) -> PeftFiles | None:
     """
     if folder is None:
         return None
-    asked = _in_words(method)
+    asked = str(typed_choice(method)).strip()
     if asked.partition(":")[0] != LoRA.name:
         raise UsageError(
             f"--adapter is a LoRA that training goes on from, but --method {asked} trains no LoRA. Say --method lora, or leave "
@@ -53,11 +53,12 @@ def open_adapter(folder: str | Path | None, method: object) -> PeftFiles | None:
     return read_files(folder)
 
 
-def _in_words(method: object) -> str:
-    if isinstance(method, Mapping):
-        options = [f"{name}={value}" for name, value in method.items() if name != "name"]
-        return f"{method.get('name', '')}{':' if options else ''}{','.join(options)}"
-    return method.strip() if isinstance(method, str) else spell(method)
+def typed_choice(choice: Any) -> Any:
+    """A plug-in as a command line names it, however it was given; None stays."""
+    if isinstance(choice, Mapping):
+        options = ",".join(f"{name}={value}" for name, value in choice.items() if name != "name")
+        return f"{choice.get('name', '')}:{options}" if options else choice.get("name", "")
+    return choice if choice is None or isinstance(choice, str) else spell(choice)
 
 
 def put_first_adapters_in(classifier: Classifier, method: Any, files: PeftFiles | None, *, seed: int) -> list[str]:

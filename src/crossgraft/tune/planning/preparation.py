@@ -45,7 +45,7 @@ from crossgraft.tune.planning.choices import (
 )
 from crossgraft.tune.planning.contradictions import TrainingSituation, refuse_contradictions
 from crossgraft.tune.planning.domain_rules import TrainingDomains, in_whole_shares, training_domains
-from crossgraft.tune.planning.fold_networks import load_start, model_of, open_adapter, put_first_adapters_in
+from crossgraft.tune.planning.fold_networks import load_start, model_of, open_adapter, put_first_adapters_in, typed_choice
 from crossgraft.tune.planning.leave_out import left_out_in_words
 from crossgraft.tune.planning.rows import FoldData, make_fold_data
 from crossgraft.tune.planning.step_cost import steps_per_epoch
@@ -129,19 +129,12 @@ def as_typed(values: Mapping[str, Any]) -> dict[str, Any]:
             continue
         value = typed[name]
         several = isinstance(value, Sequence) and not isinstance(value, str)
-        typed[name] = tuple(_text(each) for each in value) if several else _text(value)
+        typed[name] = tuple(typed_choice(each) for each in value) if several else typed_choice(value)
     if isinstance(typed["grid"], Mapping):
         typed["grid"] = [f"{name}={','.join(f'{v:g}' for v in values)}" for name, values in typed["grid"].items()]
     if isinstance(typed["model"], ModelSpec):
         typed["model"] = typed["model"].typed
     return typed
-
-
-def _text(choice: Any) -> Any:
-    if isinstance(choice, Mapping):
-        options = ",".join(f"{name}={value}" for name, value in choice.items() if name != "name")
-        return f"{choice.get('name', '')}:{options}" if options else choice.get("name", "")
-    return choice if choice is None or isinstance(choice, str) else spell(choice)
 
 
 @dataclass(frozen=True, eq=False)
