@@ -82,8 +82,6 @@ def is_identity(augmentation: Augmentation) -> bool:
 
 
 Images = Float[Tensor, "batch channels height width"]
-
-
 SoftTargets = Float[Tensor, "batch num_classes"]
 
 

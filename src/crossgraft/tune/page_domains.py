@@ -105,8 +105,6 @@ def _ends(record: DomainMetricRecord, as_text: NumberFormat) -> str:
 
 _MOST_DRAWN = 24
 _ORACLE = " (oracle)"
-
-
 RecordT = TypeVar("RecordT", bound=Record)
 
 

@@ -1,4 +1,4 @@
-"""Figures of a training: loss and metric by epoch, norms of gradients by step."""
+"""Figures of a training: loss and metric by epoch, norms of gradients by step, domains that it never saw."""
 
 from __future__ import annotations
 
@@ -194,11 +194,7 @@ def _scale(axes: Axes, curves: Sequence[BlockCurve], steps: Sequence[int]) -> No
 
 
 _ROW, _ABOVE_ROWS = 50, 28  # pixels, of domains
-
-
 _UNSEEN, _SEEN = (OKABE_ITO[0], "o"), (OKABE_ITO[1], "s")
-
-
 _AT = (0.12, 0.30)
 """Where the two lines of a row lie below its middle."""
 

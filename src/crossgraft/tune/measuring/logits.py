@@ -1,4 +1,4 @@
-"""Logits of images: of a network under training, of a saved one, of whatever answers."""
+"""Logits of images in a fixed order, in one pass and on any device; and how long that will take."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ from crossgraft.progress import Piece, Reporter
 from crossgraft.words.formatting import counted
 
 BATCH_SIZE = 64
-
-
 _NAMED_ROWS = 5
-
-
 _PART = "logits"
 
 
