@@ -22,7 +22,7 @@ from crossgraft.models import ModelSpec
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.running.unattended import unattended
-from crossgraft.tune.parts import compute_logits
+from crossgraft.tune.measuring.logits import compute_logits
 from crossgraft.tune.saving.saved_model import load_saved_model
 
 ORDERS = (("breastmnist", "pneumoniamnist"), ("pneumoniamnist", "retinamnist"), ("retinamnist", "breastmnist"))

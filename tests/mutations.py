@@ -105,10 +105,10 @@ MUTATIONS = {
             "domains.index[dataset.members(index)])) == 0",
         ),
     ],
-    "unit/tune/domains/test_measuring.py": [
-        ("tune/domains/measuring.py", "1 - (1 - CONFIDENCE) / len(known)", "CONFIDENCE"),
-        ("tune/domains/measuring.py", '"high": min(v.high for v in values', '"high": max(v.high for v in values'),
-        ("tune/domains/measuring.py", "(self.seen, self.unseen.times(-1.0))", "(self.seen, self.unseen)"),
+    "unit/tune/measuring/test_unseen_domains.py": [
+        ("tune/measuring/unseen_domains.py", "1 - (1 - CONFIDENCE) / len(known)", "CONFIDENCE"),
+        ("tune/measuring/unseen_domains.py", '"high": min(v.high for v in values', '"high": max(v.high for v in values'),
+        ("tune/measuring/unseen_domains.py", "(self.seen, self.unseen.times(-1.0))", "(self.seen, self.unseen)"),
         ("metrics/balanced_accuracy.py", "if (sign * here > 0).any():", "if True:"),
     ],
     "unit/tune/test_leave_out.py": [
@@ -366,11 +366,11 @@ MUTATIONS = {
         ("tune/batch_transforms/mixup.py", "targets[partners].lerp_(targets, share)", "targets"),
         ("tune/batch_transforms/cutmix.py", "share = 1 - (bottom", "share = (bottom"),
     ],
-    "golden/test_objectives.py": [("tune/objectives/_groups.py", "/ counts.clamp(min=1), counts > 0", ", counts > 0")],
+    "golden/test_objectives.py": [("tune/objectives/_over_domains.py", "/ counts.clamp(min=1), counts > 0", ", counts > 0")],
     "unit/tune/objectives/test_objectives.py": [
         ("tune/objectives/irm.py", "2 * domains + _place_within(domains, num_domains) % 2", "2 * domains"),
         ("tune/objectives/irm.py", "create_graph=True", "create_graph=False"),
-        ("tune/objectives/_annealed.py", "if step >= self.anneal_steps else", "if step > self.anneal_steps else"),
+        ("tune/objectives/_over_domains.py", "if step >= self.anneal_steps else", "if step > self.anneal_steps else"),
         ("tune/objectives/vrex.py", "mean_of_present((risks - mean).square(), present)", "risks.var()"),
         ("tune/objectives/group_dro.py", "self._log_weights = (weights + self.eta", "self._log_weights = (weights - self.eta"),
         ("tune/objectives/group_dro.py", "groups = num_classes * groups + context", "groups = groups + context"),
@@ -379,7 +379,7 @@ MUTATIONS = {
     ],
     "unit/tune/objectives/test_two_processes.py": [
         ("tune/engine/step.py", "logits = context.of_all_processes(context.logits)", "logits = context.logits"),
-        ("tune/feature_transform.py", "return self.sum_over_processes(whole)", "return whole"),
+        ("tune/protocols.py", "return self.sum_over_processes(whole)", "return whole"),
     ],
     "unit/tune/feature_transforms/test_mixstyle.py": [
         ("tune/feature_transforms/mixstyle.py", "seen.var((2, 3)) +", "seen.var((2, 3), correction=0) +"),
@@ -449,7 +449,7 @@ MUTATIONS = {
         ("geometry/batch_norm.py", "layer.num_batches_tracked.clone()", "layer.num_batches_tracked"),
     ],
     "unit/tune/engine/test_keep.py": [
-        ("tune/engine/keep.py", "return self.distance(metrics) <= TOLERANCE", "return self.distance(metrics) <= 0"),
+        ("tune/engine/selection_rule.py", "return self.distance(metrics) <= TOLERANCE", "return self.distance(metrics) <= 0"),
         ("tune/engine/phase_run.py", "if is_best or not is_near or", "if is_best or"),
         ("tune/engine/phase_run.py", "(keep is not None and not progress.best_is_near)", "False"),
         ("tune/engine/phase_run.py", "(keep is not None and not progress.best_is_near)", "(not progress.best_is_near)"),

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 
 from crossgraft.choice import choose
 from crossgraft.storage import atomic
-from crossgraft.tune.engine.keep import Keep
+from crossgraft.tune.engine.selection_rule import Keep
 from crossgraft.tune.feature_transforms import MixStyle
 from crossgraft.tune.objectives import OBJECTIVES
 from crossgraft.tune.regularizers import L2SP, RepSim, SelfIdentityMapping

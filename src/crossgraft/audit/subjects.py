@@ -21,7 +21,7 @@ from crossgraft.export.record import ExportedModelRecord
 from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.tasks import recorded_task
-from crossgraft.tune.parts import compute_logits
+from crossgraft.tune.measuring.logits import compute_logits
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel, answer, load_saved_model
 from crossgraft.types import AllowedCode, Preprocessing

@@ -33,7 +33,6 @@ from crossgraft.models import Backbone
 from crossgraft.progress import Reporter
 from crossgraft.running.jobs import Job, Work
 from crossgraft.running.run_directory import RunDirectory
-from crossgraft.running.verb import Publish
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.plan import make_plan
 from crossgraft.tune.planning.preparation import Request, prepare
@@ -82,7 +81,6 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
         edited: Name → all test images with it, in the order of ``rows.test``.
         request: Fine-tuning that is asked for.
         run: Run directory, or None: then nothing is kept.
-        publish: Ends a fine-tuning.
         reporter: Reporter of progress.
         show: Context of one training.
         looked_at: Images that the learning priority of each network is of; None: that was not asked for.
@@ -96,7 +94,6 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
     edited: Mapping[str, Dataset]
     request: Request
     run: RunDirectory | None
-    publish: Publish
     show: Callable[[Job[AuditTurn]], AbstractContextManager[object]]
     looked_at: Dataset | None = None
 
@@ -149,7 +146,7 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
         prepared = prepare(tuning, self.request, run=None, reporter=_QUIET, checks=[])
         plan = make_plan(prepared, run=None, reporter=_QUIET)
         tracking = open_tracking(None, _QUIET)
-        return train_and_evaluate(prepared, plan, run=None, tracking=tracking, publish=self.publish, reporter=_QUIET)
+        return train_and_evaluate(prepared, plan, run=None, tracking=tracking, reporter=_QUIET)
 
 
 def audit_turns(

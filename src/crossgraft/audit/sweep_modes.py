@@ -38,7 +38,6 @@ from crossgraft.options._option import from_mapping, options_of
 from crossgraft.running.command_line import portable_name
 from crossgraft.running.jobs import Job, run_jobs
 from crossgraft.running.run_directory import RunDirectory
-from crossgraft.running.verb import Publish
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.preparation import Request
 from crossgraft.words.formatting import joined
@@ -239,7 +238,6 @@ class FullSweep:
         spec: What is fine-tuned.
         backbone: The network as it came.
         run: Run directory, or None: then a run that is stopped begins anew.
-        publish: Ends a fine-tuning.
         looked_at: Images that the learning priority of each tuned network is of; None: that was not asked for.
         priorities: Artefact → what the networks tuned on it look at; ``entries`` adds to it.
     """
@@ -248,7 +246,6 @@ class FullSweep:
     spec: ModelSpec
     backbone: Backbone
     run: RunDirectory | None
-    publish: Publish
     looked_at: Dataset | None = None
     priorities: dict[str, list[TunedPriority]] = field(default_factory=dict[str, list["TunedPriority"]])
 
@@ -319,7 +316,6 @@ class FullSweep:
             edited={name: each.edited.take(rows.test) for name, each in confounded.items()},
             request=Request.of(self._tune_options()),
             run=self.run,
-            publish=self.publish,
             show=self._shown({job.name: number for number, job in enumerate(jobs, start=1)}),
             looked_at=self.looked_at if confounded else None,
         )

@@ -37,7 +37,6 @@ from crossgraft.options._option import options_of
 from crossgraft.options._values import refuse_given
 from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord, Reference, Thumbnail
-from crossgraft.running.publishing import publish
 
 _SAY_NOTHING = ("unknown",)
 """Texts of a column that say nothing."""
@@ -107,7 +106,7 @@ def audit(call: AuditCall) -> Audited:
         of_model = (
             QuickSweep(sweep, spec.name, backbone)
             if options.mode == "quick"
-            else FullSweep(sweep, spec, backbone, call.directory, publish, looked_at)
+            else FullSweep(sweep, spec, backbone, call.directory, looked_at)
         )
         audited.entries += of_model.entries(confounded)
         audited.entries += [entry for design in designs for entry in of_model.attribute_entries(design)]

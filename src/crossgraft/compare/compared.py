@@ -26,10 +26,18 @@ from crossgraft.models import Backbone, ModelSpec, load_as_asked
 from crossgraft.models.trusted_code import TrustedCode
 from crossgraft.models.zoo import inside_checkpoint
 from crossgraft.progress import Reporter
-from crossgraft.tune.assemble import fold_of_run, options_of_fold, rows_of_fold
 from crossgraft.tune.planning.fold_networks import find_model
 from crossgraft.tune.result import FineTuningResult
-from crossgraft.tune.rows_of_run import options_of_run, refuse_join_outside, refuse_root_outside, rows_of_run, split_of_run
+from crossgraft.tune.rows_of_run import (
+    fold_of_run,
+    options_of_fold,
+    options_of_run,
+    refuse_join_outside,
+    refuse_root_outside,
+    rows_of_fold,
+    rows_of_run,
+    split_of_run,
+)
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 
 Model = ComparedNetwork | StoredFeatures

@@ -98,48 +98,45 @@ def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> t
         DataError: The data are missing, empty or badly shaped. Problems of single classes are in ``SourceRows.problems``.
         UsageError: ``location`` is an object of another library, or an option has no meaning for this kind of data.
     """
-    name, rows = _list_one(location, request)
-    if request.join:
-        locations = [rows.name if given_kind(location) else location_text(location), *request.join]
-        refuse_twice(locations)
-        name, rows = JOINED, join_rows([rows, *(_list_one(other, request)[1] for other in request.join)], locations)
+    given = given_kind(location)
+    try:
+        name, rows = _list_given(given, location, request) if given else _list_one(location, request)
+        if request.join:
+            locations = [rows.name if given else location_text(location), *request.join]
+            refuse_twice(locations)
+            name, rows = JOINED, join_rows([rows, *(_list_one(other, request)[1] for other in request.join)], locations)
+    except PermissionError as error:
+        raise DataError(f"Permission denied: {error.filename}.") from error
     tell_of_listing(rows, reporter)
     return name, rows
 
 
+def _list_given(kind: str, location: object, request: SourceRequest) -> tuple[str, SourceRows]:
+    """The same of what a program gave: a frame, or a list of image files."""
+    files = cast("Sequence[str | os.PathLike[str]]", location) if kind == "files" else ()
+    if any(source.accepts(os.fspath(item)) for item in files for _, source in SOURCES):
+        raise UsageError("A list of data is one of image files. Give the first data set alone, and the others as join (--join).")
+    rows = rows_of_given(location, request)
+    return kind, _as_asked(rows, request)
+
+
 def _list_one(location: object, request: SourceRequest) -> tuple[str, SourceRows]:
-    """The same of one data set; nothing is shown."""
-    kind = given_kind(location)
-    try:
-        if kind is not None:
-            _refuse_several_sets(location)
-            name, rows = kind, rows_of_given(location, request)
-        else:
-            text = location_text(location)
-            source = _find_source(text, request)
-            name = source.name
-            if request.keep_masks and name not in ("image_folder", ONE_IMAGE.name):
-                raise UsageError("--keep-masks has no meaning here: masks are looked for in folders of images alone.")
-            rows = source.open(text, request)
-    except PermissionError as error:
-        raise DataError(f"Permission denied: {error.filename}.") from error
-    rows = replace(rows, name=storable(rows.name)).with_ids_merged()
+    """The same of one data set that has a location; nothing is shown."""
+    text = location_text(location)
+    source = _find_source(text, request)
+    if request.keep_masks and source.name not in ("image_folder", ONE_IMAGE.name):
+        raise UsageError("--keep-masks has no meaning here: masks are looked for in folders of images alone.")
+    rows = source.open(text, request)
+    return source.name, _as_asked(rows, request)
+
+
+def _as_asked(rows: SourceRows, request: SourceRequest) -> SourceRows:
+    rows = rows.with_ids_merged()
     if rows.splits is not None and request.needs_labels and request.use_split is None:
         rows = replace(rows, notices=(*rows.notices, *notices_of_other_splits(rows.splits.tolist())))
     if request.group_column == NO_GROUPS:
         rows = replace(rows, groups=None, group_column=None, groups_known=None)
-    return name, rows
-
-
-def _refuse_several_sets(location: object) -> None:
-    """A list is one of image files."""
-    items = (
-        [os.fspath(item) for item in cast("Sequence[str | os.PathLike[str]]", location)]
-        if given_kind(location) == "files"
-        else []
-    )
-    if any(source.accepts(item) for item in items for _, source in SOURCES):
-        raise UsageError("A list of data is one of image files. Give the first data set alone, and the others as join (--join).")
+    return replace(rows, name=storable(rows.name))
 
 
 def tell_of_listing(rows: SourceRows, reporter: Reporter) -> None:

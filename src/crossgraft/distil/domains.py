@@ -29,7 +29,7 @@ from crossgraft.records.base import Reference
 from crossgraft.seeding import torch_generator
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.measuring.evaluation import metric_records
-from crossgraft.tune.parts import compute_logits
+from crossgraft.tune.measuring.logits import compute_logits
 from crossgraft.tune.saving.saved_model import SavedModel, answer, thresholds_of
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.seeding import torch_generator
 from crossgraft.tasks import Task, recorded_task
-from crossgraft.tune.parts import logits_of_batches
+from crossgraft.tune.measuring.logits import logits_of_batches
 from crossgraft.tune.saving.record import SavedModelRecord
 from crossgraft.tune.saving.saved_model import SavedModel, named_thresholds
 from crossgraft.tune.sim.decorators import refuse_unstripped

@@ -37,10 +37,9 @@ from crossgraft.predict.predicted import finish, refuse_to_lose, rows_of, totals
 from crossgraft.progress import Reporter
 from crossgraft.running.verb import Run, verb
 from crossgraft.tasks import recorded_task
-from crossgraft.tune.known_targets import measure, true_classes
+from crossgraft.tune.known_targets import measure, seen_in_support, true_classes
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.record import PredictionRecord, TunedModelRecord
-from crossgraft.tune.rows_of_run import seen_in_support
 from crossgraft.tune.saving.saved_model import Answers
 
 QUERIES_AT_ONCE = 256

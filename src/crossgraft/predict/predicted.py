@@ -18,12 +18,11 @@ from crossgraft.records.base import ImageAnswer, Thumbnail
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import recorded_task
-from crossgraft.tune.known_targets import KnownTargets
+from crossgraft.tune.known_targets import AlreadySeen, KnownTargets
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.pictures import Answered, pictures_of_answers
 from crossgraft.tune.predictions import UNREADABLE, Predictions
 from crossgraft.tune.record import PredictionRecord, PredictionRow
-from crossgraft.tune.rows_of_run import AlreadySeen
 from crossgraft.tune.saving.saved_model import Answers, in_words, read_known_images
 from crossgraft.words.formatting import counted
 

@@ -24,12 +24,11 @@ from crossgraft.predict.predicted import finish, refuse_to_lose, rows_of, totals
 from crossgraft.progress import Reporter
 from crossgraft.running.verb import Run, verb
 from crossgraft.tasks import recorded_task
-from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
-from crossgraft.tune.parts import BATCH_SIZE, compute_logits, foresee_logits
+from crossgraft.tune.known_targets import KnownTargets, are_its_test_images, is_of_run, measure, seen_in_training, true_classes
+from crossgraft.tune.measuring.logits import BATCH_SIZE, compute_logits, foresee_logits
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.record import PredictionRecord, PredictionRow
 from crossgraft.tune.result import ModelResult
-from crossgraft.tune.rows_of_run import are_its_test_images, is_of_run, seen_in_training
 from crossgraft.tune.saving.record import SavedModelRecord
 from crossgraft.tune.saving.saved_model import Answers, SavedModel, answer, load_saved_model
 

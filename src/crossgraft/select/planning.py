@@ -26,9 +26,8 @@ from crossgraft.running.run_directory import RunDirectory
 from crossgraft.select.record import PlannedModel, SelectionPlanRecord
 from crossgraft.select.rule import Candidate, equal_costs, planned, refuse_small_budget, refuse_spent_budget, seconds_of_all
 from crossgraft.select.val_error import TYPICAL, standard_error, too_small
-from crossgraft.tune.forecast import cost_of_measuring
+from crossgraft.tune.forecast import cost_of_measuring, num_looks_after
 from crossgraft.tune.jobs import TrainingWork
-from crossgraft.tune.measuring.look_cost import num_looks_after
 from crossgraft.tune.measuring.selection_metrics import choose_rule
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import TuningRows

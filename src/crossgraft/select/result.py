@@ -15,7 +15,6 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.records.base import Record, Reference
 from crossgraft.result import EXIT_PARTIAL
 from crossgraft.running.run_directory import RunDirectory
-from crossgraft.running.verb import Publish
 from crossgraft.select.page import selected_in_words, selection_plan_in_words
 from crossgraft.select.planning import TRAININGS_FOLDER, SelectionStudy, candidates_of
 from crossgraft.select.record import CandidateRecord, PlannedModel, SelectionPlanRecord, SelectionRecord
@@ -32,9 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def hand_over(
-    study: SelectionStudy, plan: SelectionPlanRecord, model: str, tracking: Tracker, publish: Publish
-) -> FineTuningResult:
+def hand_over(study: SelectionStudy, plan: SelectionPlanRecord, model: str, tracking: Tracker) -> FineTuningResult:
     """Open test once, for the selected model, and save it as ``model``.
 
     Its training is read back. It becomes a run of ``crossgraft tune`` in the folder of its training, with a page of its own.
@@ -51,12 +48,7 @@ def hand_over(
         own.write_record(PLAN_FILE, whole)
     prepared = study.prepare(model, run=own)
     tuned = train_and_evaluate(
-        prepared,
-        make_plan(prepared, run=own, reporter=study.reporter),
-        run=own,
-        tracking=tracking,
-        publish=publish,
-        reporter=study.reporter,
+        prepared, make_plan(prepared, run=own, reporter=study.reporter), run=own, tracking=tracking, reporter=study.reporter
     )
     _copy_model(own, study.run)
     return tuned

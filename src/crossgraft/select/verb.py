@@ -42,9 +42,9 @@ from crossgraft.select.training import limit_of_val, train_models
 from crossgraft.select.val_error import shared_share
 from crossgraft.storage.atomic import scratch_folder
 from crossgraft.tune.options import TuneOptions
+from crossgraft.tune.planning.edited_rows import edit_rows, read_edits
 from crossgraft.tune.planning.preparation import Request, as_typed, checks_of_rows
 from crossgraft.tune.planning.rows import open_rows
-from crossgraft.tune.rows_of_run import edit_rows, read_edits
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.words.formatting import count, counted, duration
 
@@ -102,7 +102,8 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
     location = data.name if isinstance(data, Dataset) else data
     with _directory(run, options, first, specs, location) as directory, workers.executor() as executor:
         begin_anew(directory)
-        rows = edit_rows(open_rows(data, first.options, run.reporter), edits, first.options, run.reporter)
+        rows = open_rows(data, first.options, run.reporter)
+        rows = edit_rows(rows, edits, first.options, run.reporter)
         directory.describe_data(rows.dataset.fingerprint)
         directory.describe_machine(run.reporter, threads=workers.num_parallel, device=workers.device)
         checks = [*checks_of_rows(rows, strict=options.strict, reporter=run.reporter), *damage]
@@ -134,7 +135,7 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
             for model in plan.models
         }
         preference = choose(selected, options.prefer, weights, shared_error)
-        tuned = hand_over(study, plan, preference.model, tracking, publish)
+        tuned = hand_over(study, plan, preference.model, tracking)
         record = assemble_selection(
             study, plan, selected, preference, tuned.record, prefer=options.prefer, shared_error=shared_error, limit=limit
         )

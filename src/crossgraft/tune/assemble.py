@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from crossgraft.data import Dataset, Split
 from crossgraft.data.describe import describe_dataset
-from crossgraft.errors import DataError
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_name_in_words
 from crossgraft.models.classifier import Classifier
-from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.preprocessing import describe_preprocessing
-from crossgraft.options.data import VAL_SHARE
-from crossgraft.paths import read_whole
-from crossgraft.progress import Reporter
-from crossgraft.records.base import Reference, RunRecord
-from crossgraft.running.command_line import portable_name
+from crossgraft.records.base import Reference
 from crossgraft.running.jobs import results_of
-from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import Task
-from crossgraft.tune.domains.measuring import DomainMeasure, describe_unseen_domains
-from crossgraft.tune.engine.keep import TOLERANCE
+from crossgraft.tune.engine.selection_rule import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
-from crossgraft.tune.looks import fingerprint_of_tested
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
-from crossgraft.tune.options import TuneOptions
-from crossgraft.tune.parts import FoldRows, TuningRows
+from crossgraft.tune.measuring.unseen_domains import DomainMeasure, describe_unseen_domains
+from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.choices import KEEP_FACTOR
 from crossgraft.tune.planning.fold_networks import FoldNetworks
-from crossgraft.tune.planning.leave_out import with_split
 from crossgraft.tune.planning.preparation import Preparation
-from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.record import (
     BatchNormRecord,
     FoldRecord,
@@ -50,10 +34,6 @@ from crossgraft.tune.record import (
     TuningRecord,
     UnseenDomainsRecord,
 )
-from crossgraft.tune.rows_of_run import edited_again
-from crossgraft.tune.saving.record import SavedModelRecord
-from crossgraft.tune.saving.save_model import describe_saved_model, save_model
-from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER, SavedModel, find_saved_model, read_facts
 from crossgraft.tune.words import missed_in_words
 from crossgraft.words.formatting import count, counted
 
@@ -63,22 +43,33 @@ _STATISTICS = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class FinishedFold:
+    """A fold whose model was picked and measured."""
+
+    trained: Trained
+    networks: FoldNetworks
+    predictions: FoldPredictions
+    classifier: Classifier
+
+    @property
+    def parts(self) -> FoldRows:
+        """Rows of the fold."""
+        return self.predictions.parts
+
+
 def assemble_record(
     prepared: Preparation,
     plan: PlanRecord,
     outcomes: Sequence[TrainingOutcome],
-    picked: Sequence[Trained],
+    finished: Sequence[FinishedFold],
     evaluation: Evaluation,
     *,
     of_folds: Mapping[int, Evaluation],
     similarity: dict[str, float],
-    predictions: Sequence[FoldPredictions],
 ) -> TuningRecord:
-    """Put the pieces together.
-
-    ``picked`` is one of the outcomes a fold, with its ``predictions``; ``evaluation`` is of all of them together, ``of_folds`` of
-    each alone.
-    """
+    """Put the pieces together; ``evaluation`` is of all finished folds together, ``of_folds`` of each alone."""
+    picked = [fold.trained for fold in finished]
     rows, dataset, options = prepared.rows, prepared.rows.dataset, prepared.options
     names = {trained.training.name for trained in picked}
     plugins = prepared.plugins.describe()
@@ -97,7 +88,7 @@ def assemble_record(
         selection_metric=prepared.rule.metric,
         grid=[row.model_copy(update={"picked": row.job in names}) for row in rows_of_grid],
         folds=_folds(prepared, picked, of_folds) if rows.num_folds is not None else [],
-        unseen_domains=_unseen_domains(prepared, picked, predictions, evaluation, of_folds),
+        unseen_domains=_unseen_domains(prepared, finished, evaluation, of_folds),
         history=[row for trained in results_of(outcomes) for row in trained.record.history],
         metrics=evaluation.metrics,
         primary_metric=prepared.task.primary_metric,
@@ -222,11 +213,7 @@ def _folds(prepared: Preparation, picked: Sequence[Trained], of_folds: Mapping[i
 
 
 def _unseen_domains(
-    prepared: Preparation,
-    picked: Sequence[Trained],
-    predictions: Sequence[FoldPredictions],
-    evaluation: Evaluation,
-    of_folds: Mapping[int, Evaluation],
+    prepared: Preparation, finished: Sequence[FinishedFold], evaluation: Evaluation, of_folds: Mapping[int, Evaluation]
 ) -> UnseenDomainsRecord | None:
     """What is known of each domain that was left out; None where none was."""
     rows = prepared.rows
@@ -236,9 +223,9 @@ def _unseen_domains(
         DomainMeasure(rows.dataset, rows.domains, prepared.task.primary_metric),
         rows.left_out,
         rows.parts,
-        {str(each.parts.domain): each for each in predictions},
-        {str(trained.training.domain): trained for trained in picked},
-        {str(each.parts.domain): of_folds.get(each.parts.fold or 0, evaluation) for each in predictions},
+        {str(fold.parts.domain): fold.predictions for fold in finished},
+        {str(fold.parts.domain): fold.trained.record.point for fold in finished},
+        {str(fold.parts.domain): of_folds.get(fold.parts.fold or 0, evaluation) for fold in finished},
         {str(parts.domain): prepared.for_parts(parts).rule.metric for parts in rows.parts},
     )
 
@@ -248,19 +235,7 @@ def _primary(metrics: Sequence[MetricRecord], task: Task) -> MetricRecord | None
     return next((row for row in metrics if row.metric == name and row.class_name is None), None)
 
 
-def record_of_fold(record: TuningRecord, alone: Evaluation) -> TuningRecord:
-    """The record of all folds with the numbers of one, for its own model."""
-    return record.model_copy(
-        update={
-            "metrics": alone.metrics,
-            "calibration": alone.calibration,
-            "calibration_reason": alone.calibration_reason,
-            "thresholds": alone.thresholds,
-        }
-    )
-
-
-def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *, show_names: bool) -> pd.DataFrame:
+def prediction_table(finished: Sequence[FinishedFold], prepared: Preparation, *, show_names: bool) -> pd.DataFrame:
     """One row per image, in the order of the data: number from 1, part, truth, decision, probabilities, logits.
 
     Names of files may identify patients, and are in it only with ``show_names``.
@@ -268,7 +243,7 @@ def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *,
     dataset, names = prepared.rows.dataset, prepared.rows.dataset.class_names
     dataset_domains = prepared.rows.domains if prepared.rows.left_out is not None else None
     parts: list[pd.DataFrame] = []
-    for fold in folds:
+    for fold in (each.predictions for each in finished):
         rows = fold.parts.test
         probabilities, decisions = fold.test_probabilities(prepared.task), fold.decisions(prepared.task)
         table: dict[str, object] = {"row": rows + 1}
@@ -289,135 +264,3 @@ def _split_in_table(parts: FoldRows) -> str:
     if parts.fold is None:
         return "test"
     return f"fold {parts.fold}" if parts.domain is None else parts.name
-
-
-@dataclass(frozen=True, eq=False)
-class FinishedFold:
-    """A fold whose model was picked and measured."""
-
-    trained: Trained
-    networks: FoldNetworks
-    predictions: FoldPredictions
-    classifier: Classifier
-
-
-def save_models(
-    prepared: Preparation,
-    record: TuningRecord,
-    finished: Sequence[FinishedFold],
-    of_folds: Mapping[int, Evaluation],
-    run: RunDirectory,
-) -> None:
-    """The model as ``model``; with folds one per fold, because the metrics are of all of them and of none alone."""
-    for fold in finished:
-        parts = fold.predictions.parts
-        folder = f"folds/{portable_name(parts.name)}/" if of_folds else ""
-        own = record_of_fold(record, of_folds[parts.fold or 0]) if of_folds else record
-        save_model(run.path / folder / MODEL_FOLDER, fold.classifier, _facts(prepared, own, fold), overwrite=True)
-        digests = sorted(_known_images(prepared, parts))  # an order that says nothing
-        run.write(f"{folder}{IMAGES_FILE}", json.dumps(digests))
-        if of_folds and prepared.rows.left_out is not None:
-            split = with_split(prepared.rows.dataset, parts, prepared.rows.origins).split
-            if isinstance(split, Split):
-                run.write_record(f"{folder}split.json", split)
-
-
-def model_in_memory(prepared: Preparation, record: TuningRecord, fold: FinishedFold) -> SavedModel:
-    """The model as it would be read back."""
-    own = {"weights_fingerprint": weights_fingerprint(fold.classifier)}
-    facts = _facts(prepared, record, fold).model_copy(update=own)
-    known, split = _known_images(prepared, fold.predictions.parts), prepared.rows.split_record()
-    return SavedModel(fold.classifier, facts, "cpu", frozenset(known), split)
-
-
-def _facts(prepared: Preparation, record: TuningRecord, fold: FinishedFold) -> SavedModelRecord:
-    options = prepared.options
-    return describe_saved_model(
-        record,
-        fold.classifier,
-        seed=options.seed,
-        training_key=fold.trained.record.key,
-        test_fingerprint=fingerprint_of_tested(prepared.rows.as_they_came, fold.predictions.parts.test),
-        window=options.window,
-        slices=options.slices,
-    )
-
-
-def _known_images(prepared: Preparation, parts: FoldRows) -> set[str]:
-    """Digests of the images that had a part in the fine-tuning; of edited ones also as they came."""
-    rows = prepared.rows
-    of_both = [rows.dataset.image_digests, *([] if rows.unedited is None else [rows.unedited.image_digests])]
-    return {digests[row].hex() for digests in of_both for row in (*parts.train, *parts.val)}
-
-
-_NAME = re.compile(r"fold-(\d{1,4})")
-
-
-@dataclass(frozen=True)
-class FoldOfRun:
-    """The folder of one fold.
-
-    Attributes:
-        run: Run directory of all folds.
-        number: Number of the fold, from 0.
-        folder: Where its model lies.
-    """
-
-    run: Path
-    number: int
-    folder: Path
-
-
-class FoldOptions(BaseModel):
-    """What a run says of its folds; its record is data, and may have come from anywhere."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    folds: int = Field(ge=2, le=10_000)
-    val_fraction: float = Field(default=VAL_SHARE, ge=0, lt=1)
-    per_class: int | None = Field(default=None, ge=1)
-
-
-def fold_of_run(run: Path) -> FoldOfRun | None:
-    """The fold whose folder this is: ``RUN/folds/fold-1``; None for another folder."""
-    match = _NAME.fullmatch(run.name)
-    if match is None or run.parent.name != "folds" or not (run.parents[1] / "run.json").is_file():
-        return None
-    return FoldOfRun(run.parents[1], int(match[1]), run)
-
-
-def options_of_fold(fold: FoldOfRun) -> tuple[FoldOptions, int]:
-    """How the folds were drawn, and the seed.
-
-    Raises:
-        DataError: The record of the run is damaged, or of a run without folds.
-    """
-    file = fold.run / "run.json"
-    try:
-        record = RunRecord.model_validate_json(read_whole(file))
-        return FoldOptions.model_validate(record.config), record.seed
-    except (OSError, ValidationError) as error:
-        raise DataError(f"{file} does not say how its folds were drawn. Restore the file.") from error
-
-
-def rows_of_fold(
-    data: str | Path | Dataset, asked: TuneOptions, fold: FoldOfRun, reporter: Reporter, *, allow_outside: bool
-) -> TuningRows:
-    """The rows of all folds, with the edits of their images.
-
-    Args:
-        data: As the run was given it.
-        asked: From ``options_of_run``.
-        fold: The fold.
-        reporter: Reporter of notices.
-        allow_outside: Whether paths of a table may lead out of the folder of the images.
-
-    Raises:
-        DataError: As of ``options_of_fold``; or the data have no such fold.
-    """
-    drawn, _ = options_of_fold(fold)
-    options = replace(asked, **drawn.model_dump(), allow_outside=allow_outside)
-    rows = open_rows(data, options, reporter)
-    if fold.number >= len(rows.parts):
-        raise DataError(f"The run in {fold.run} has {len(rows.parts)} folds, and no fold {fold.number}.")
-    return edited_again(rows, read_facts(find_saved_model(fold.folder)).trained_on.edits, reporter)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from crossgraft.data.checklist_answers import data_of, images_read, reading_of, rows_of, software
 from crossgraft.edit.page import edited_with
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_in_words
 from crossgraft.report.checklists import AnswerOf, Topic
 from crossgraft.report.source import Source
@@ -89,10 +90,6 @@ def _choice(source: Source[TuningRecord]) -> str:
     return f"{record.selection_rule.rstrip('.')}{tried}"
 
 
-def _ensemble(source: Source[TuningRecord]) -> str:
-    return "none: each image is answered by one network"
-
-
 def _measures(source: Source[TuningRecord]) -> str | None:
     record = source.record
     titles = list(dict.fromkeys(row.title for row in record.metrics if row.value is not None))
@@ -110,19 +107,20 @@ def _uncertainty(source: Source[TuningRecord]) -> str | None:
     return f"intervals of 95 % that count {unit}"
 
 
-def _held_out(source: Source[TuningRecord]) -> str | None:
-    """Nothing where the model was picked on the images that it was measured on."""
+def _unseen(source: Source[TuningRecord]) -> MetricRecord | None:
+    """The headline; None where the model was picked on the images that it was measured on."""
     primary = headline(source.record)
-    if primary is None or primary.value is None or primary.split not in UNSEEN:
+    return None if primary is None or primary.value is None or primary.split not in UNSEEN else primary
+
+
+def _held_out(source: Source[TuningRecord]) -> str | None:
+    if (primary := _unseen(source)) is None:
         return None
     return f"{counted(primary.num_images, 'image')} ({primary.split}) that had no part in training or in picking the model"
 
 
 def _performance(source: Source[TuningRecord]) -> str | None:
-    primary = headline(source.record)
-    if primary is None or primary.value is None or primary.split not in UNSEEN:
-        return None
-    return metric_in_words(primary)
+    return None if (primary := _unseen(source)) is None else metric_in_words(primary)
 
 
 def _performance_of_classes(source: Source[TuningRecord]) -> str | None:
@@ -208,7 +206,7 @@ TUNING_ANSWERS: Mapping[Topic, AnswerOf] = {
     "initial weights": _initial_weights,
     "training": _training,
     "choice of the model": _choice,
-    "ensemble": _ensemble,
+    "ensemble": lambda _: "none: each image is answered by one network",
     "measures": _measures,
     "uncertainty": _uncertainty,
     "test on held-out images": _held_out,

@@ -32,8 +32,8 @@ from crossgraft.tune.assemble import batch_norm_record, keep_record
 from crossgraft.tune.jobs import TrainingWork, pick, trained_network
 from crossgraft.tune.keep_search import run_trainings
 from crossgraft.tune.measuring.evaluation import calibrate
+from crossgraft.tune.measuring.logits import compute_logits
 from crossgraft.tune.options import FitOptions, TuneOptions
-from crossgraft.tune.parts import compute_logits
 from crossgraft.tune.planning.plan import make_plan
 from crossgraft.tune.planning.preparation import Preparation, Request, prepare
 from crossgraft.tune.planning.rows import training_rows

@@ -1,16 +1,25 @@
-"""How long trainings, and what is measured after them, will take: from a timed step and a few timed looks at images."""
+"""How long trainings, and what is measured after them, will take: from a timed step and a few timed looks."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from crossgraft.data import Dataset
+from crossgraft.errors import CrossgraftError
+from crossgraft.features.extract import seconds_a_row
 from crossgraft.models.classifier import Classifier
-from crossgraft.progress import Piece, Reporter
+from crossgraft.progress import Piece, Reporter, TypicalClock
 from crossgraft.running.run_directory import RunDirectory
+from crossgraft.seeding import generator
+from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.jobs import is_trained
-from crossgraft.tune.measuring.look_cost import MeasuringCost, count_looks, measure_cost, num_looks_after, num_looks_to_adapt
+from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, logits_of
+from crossgraft.tune.measuring.logits import BATCH_SIZE
+from crossgraft.tune.measuring.thresholds import fit_temperature
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.choices import GridPoint, GridTraining, first_factor, further_factors
 from crossgraft.tune.planning.preparation import Preparation
@@ -121,3 +130,88 @@ def trainings_in_words(plan: PlanRecord) -> str:
     several = f"at most {several}" if plan.seeks_factor else several
     steps = f"{counted(plan.epochs, 'epoch')} × {counted(plan.steps_per_epoch, 'step')} of {count(plan.batch_size)} images"
     return f"{several}{steps}, then val and test"
+
+
+_ESTIMATING = 1.5
+"""A look of BatchNorm in train mode takes so many of others."""
+_PASSES_OVER_TEST = 3
+"""Predictions, and features before and after."""
+
+
+class MeasuringCost(NamedTuple):
+    """Expected seconds.
+
+    Attributes:
+        look: Time of reading, preparing and looking at one image.
+        metrics: Time of all metrics of one network.
+    """
+
+    look: float
+    metrics: float
+
+
+def measure_cost(
+    classifier: Classifier, dataset: Dataset, parts: FoldRows, *, number: int, device: str, num_threads: int
+) -> MeasuringCost:
+    """Look at a few images for training and time it; test is neither looked at nor its labels.
+
+    Args:
+        classifier: Network of its own, which is moved to the device.
+        dataset: Images.
+        parts: Rows of train, val and test.
+        number: Number of looks that are to come; the more, the more images are timed.
+        device: Where the network will run.
+        num_threads: Threads that read images.
+    """
+    rows = parts.train
+
+    def look(first: int) -> object:
+        images = TrainingImages(dataset.take(rows[:first]), classifier.preprocessing, num_threads=num_threads)
+        return logits_of(classifier, images, device=device)
+
+    seconds = seconds_a_row(look, most=min(len(rows), BATCH_SIZE), num_rows=number) if len(rows) else 0.0
+    return MeasuringCost(seconds, _seconds_of_metrics(dataset, parts, num_outputs=classifier.num_outputs))
+
+
+def num_looks_after(parts: FoldRows, *, adapts: bool) -> int:
+    """How many images are looked at once a network is trained.
+
+    Args:
+        parts: Rows of train, val and test.
+        adapts: Whether features are also compared with those under BatchNorm statistics of the training images.
+    """
+    return len(parts.val) + (_PASSES_OVER_TEST + adapts) * len(parts.test)
+
+
+def num_looks_to_adapt(parts: FoldRows) -> int:
+    """How many looks give these statistics, once for all trainings of a fold, and the features of val under them."""
+    return round(_ESTIMATING * len(parts.train)) + len(parts.val)
+
+
+def count_looks(parts: FoldRows, alphas: Sequence[float], *, estimates: bool, adapts: bool) -> int:
+    """How many looks at an image it takes to measure the networks between two.
+
+    Args:
+        parts: Rows of train, val and test.
+        alphas: Places of the networks.
+        estimates: Whether statistics of BatchNorm are estimated on the training rows for networks that are no end.
+        adapts: As in ``num_looks_after``; those statistics are estimated once.
+    """
+    estimated = (sum(0 < alpha < 1 for alpha in alphas) if estimates else 0) + adapts
+    return len(alphas) * num_looks_after(parts, adapts=adapts) + round(_ESTIMATING * estimated * len(parts.train))
+
+
+def _seconds_of_metrics(dataset: Dataset, parts: FoldRows, *, num_outputs: int) -> float:
+    """From made-up logits and targets of rows for training, as many as there are in val and test."""
+    rng = generator(0, "made-up logits")
+    val, test = (parts.train[np.arange(len(part)) % len(parts.train)] for part in (parts.val, parts.test))
+    of_val, of_test = (rng.standard_normal((len(part), num_outputs), dtype=np.float32) for part in (val, test))
+    now = TypicalClock()
+    start = now()
+    try:
+        temperature = fit_temperature(of_val, dataset.targets[val], task=dataset.task) if len(val) else None
+        predictions = FoldPredictions(FoldRows(parts.train, val, test), of_val, of_test, temperature, [])
+        evaluate_alone(predictions, dataset, task=dataset.task)
+    except CrossgraftError:
+        return 0.0  # if the metrics cannot be computed, that is said when they are
+    return now() - start

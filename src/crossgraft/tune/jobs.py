@@ -24,15 +24,14 @@ from crossgraft.running.jobs import Job, Outcome, Work
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tune.engine.contract import TrainedEpoch, TrainingResult
 from crossgraft.tune.engine.gradient_norms import FILE_NAME, GradientNorms, read_gradient_norms
-from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.trainer import train
-from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.planning.choices import KEEP_FACTOR, GridPoint, GridTraining
 from crossgraft.tune.planning.in_force import InForce
 from crossgraft.tune.planning.preparation import Preparation, settings_at
 from crossgraft.tune.planning.rows import FoldData, make_feed
 from crossgraft.tune.record import EpochRow, GridPointRecord
+from crossgraft.tune.tracking import JobProgress
 
 
 def epoch_rows(training: GridTraining, history: Sequence[TrainedEpoch], *, metric: str, best_epoch: int) -> list[EpochRow]:
@@ -159,8 +158,8 @@ class TrainingWork(Work[GridTraining, Trained]):
         """The training of an earlier attempt, whose weights are read when they are needed."""
         if self.run is None:
             return None
-        record = self.run.read_record(f"{_folder(job)}/result.json", JobRecord)
-        path = self.run.path / _folder(job) / "weights.safetensors"
+        record = self.run.read_record(f"{_folder(job.name)}/result.json", JobRecord)
+        path = self.run.path / _folder(job.name) / "weights.safetensors"
         if record is None or record.key != job.key or not path.is_file():
             return None
         norms = self._norms_file(job)
@@ -183,7 +182,7 @@ class TrainingWork(Work[GridTraining, Trained]):
         return trained
 
     def _checkpoint(self, job: Job[GridTraining]) -> Path | None:
-        return None if self.run is None else self.run.path / _folder(job) / "checkpoint"
+        return None if self.run is None else self.run.path / _folder(job.name) / "checkpoint"
 
     def _train(self, job: Job[GridTraining]) -> tuple[Classifier, TrainingResult, float]:
         folder = self._checkpoint(job)
@@ -235,16 +234,16 @@ class TrainingWork(Work[GridTraining, Trained]):
     def _norms_file(self, job: Job[GridTraining]) -> Path | None:
         """Where the norms of gradients stand; None where they were not asked for, or nothing is written."""
         asked = self.prepared.settings.log_gradient_norms
-        return self.run.path / _folder(job) / FILE_NAME if asked and self.run is not None else None
+        return self.run.path / _folder(job.name) / FILE_NAME if asked and self.run is not None else None
 
     def _keep(self, job: Job[GridTraining], record: JobRecord, classifier: Classifier, norms: GradientNorms | None) -> Trained:
         state = {name: value.detach().to("cpu").contiguous().clone() for name, value in classifier.state_dict().items()}
         if self.run is None:
             return Trained(job.spec, record, load=lambda: state, gradient_norms=norms)
         if norms is not None:
-            self.run.write(f"{_folder(job)}/{FILE_NAME}", norms.csv)
-        path = self.run.write(f"{_folder(job)}/weights.safetensors", safetensors.torch.save(state))
-        self.run.write_record(f"{_folder(job)}/result.json", record)
+            self.run.write(f"{_folder(job.name)}/{FILE_NAME}", norms.csv)
+        path = self.run.write(f"{_folder(job.name)}/weights.safetensors", safetensors.torch.save(state))
+        self.run.write_record(f"{_folder(job.name)}/result.json", record)
         return Trained(job.spec, record, load=lambda: read_weights(path), gradient_norms=norms)
 
     def _key(self, point: GridPoint) -> str:
@@ -314,12 +313,8 @@ def _comparable(trained: Trained) -> float:
 
 def is_trained(run: RunDirectory, name: str) -> bool:
     """Whether an earlier attempt seems to have finished the training of this name; ``read_back`` knows for certain."""
-    return (run.path / _folder_of(name) / "result.json").is_file()
+    return (run.path / _folder(name) / "result.json").is_file()
 
 
-def _folder(job: Job[GridTraining]) -> str:
-    return _folder_of(job.name)
-
-
-def _folder_of(name: str) -> str:
+def _folder(name: str) -> str:
     return f"jobs/{portable_name(name)}"

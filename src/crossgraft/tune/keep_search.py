@@ -9,7 +9,7 @@ from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from crossgraft.running.jobs import Outcome, run_jobs
-from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE, Keep
+from crossgraft.tune.engine.selection_rule import MOST_TRAININGS, TOLERANCE, Keep
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork
 from crossgraft.tune.planning.choices import KEEP_FACTOR, GridPoint, GridTraining
 

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from crossgraft.models.spec import ModelSpec
     from crossgraft.tune.augmentations import Augmentation
     from crossgraft.tune.batch_transforms import BatchTransform
-    from crossgraft.tune.feature_transform import FeatureTransform
-    from crossgraft.tune.objective import Objective
-    from crossgraft.tune.protocols import Method, Regularizer
+    from crossgraft.tune.protocols import FeatureTransform, Method, Objective, Regularizer
 else:
     Augmentation = BatchTransform = FeatureTransform = Loss = Method = ModelSpec = Objective = Regularizer = FromProgram
 

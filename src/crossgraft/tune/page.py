@@ -33,9 +33,8 @@ from crossgraft.split.page import parts_table
 from crossgraft.tasks import Task, recorded_task
 from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, num_choices
 from crossgraft.tune.checklist_answers import TUNING_ANSWERS
-from crossgraft.tune.domains.page import marks_oracle, unseen_domains_section
-from crossgraft.tune.domains.words import unseen_in_words
 from crossgraft.tune.page_curves import curves_of_several, curves_section, gradients_section
+from crossgraft.tune.page_domains import marks_oracle, unseen_domains_section, unseen_in_words
 from crossgraft.tune.page_training import calibration_section, folds_section, grid_section, plan_section, thresholds_section
 from crossgraft.tune.record import MOST_PICTURES, MistakeRecord, MistakesRecord, TuningRecord
 from crossgraft.tune.words import ADAPTED, CKA, NUMBERS, kind_in_words, meaning_of, similarity_rows

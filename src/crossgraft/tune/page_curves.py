@@ -229,45 +229,32 @@ def selection_title(record: TuningRecord) -> str:
 def _epochs(history: Sequence[EpochRow], several: bool) -> Table:
     terms = list(dict.fromkeys(name for row in history for name in row.terms))
     loss = NumberFormat.for_column([value for row in history for value in (row.train_loss, row.val_loss)], digits=4)
-    compared = [name for name in CKA if any(_val(row, name) is not None for row in history)]
+    compared = [name for name in CKA if any(getattr(row, f"val_{name}") is not None for row in history)]
     rates = NumberFormat(decimals=1, scientific=True)
-    columns = [
-        *([Column("Run")] if several else []),
-        Column("Epoch", numeric=True),
-        Column("Trained"),
-        Column("Learning rate", numeric=True),
-        Column("Training loss", numeric=True),
-        *(Column(name, numeric=True) for name in terms),
-        Column("Validation loss", numeric=True),
-        Column("Validation metric", numeric=True),
-        *(Column(CKA[name], numeric=True) for name in compared),
-        Column("Kept"),
-        Column("Seconds", numeric=True),
-    ]
-    rows: list[list[Cell]] = [
+    return table_of(
+        history,
         [
-            *([words(row.job)] if several else []),
-            whole(row.epoch),
-            words("head" if row.stage == "head" else "as planned"),
-            number(row.learning_rate, rates),
-            number(row.train_loss, loss),
-            *(number(row.terms.get(name), NumberFormat(decimals=4)) for name in terms),
-            number(row.val_loss, loss),
-            number(row.val_metric, _METRIC),
-            *(number(_val(row, name), _METRIC) for name in compared),
-            words("kept" if row.is_best else None),
-            number(row.seconds, NumberFormat(decimals=1)),
-        ]
-        for row in history
-    ]
-    notes = [ADAPTED] if "cka_adapted" in compared else []
-    return Table(caption="Epochs", columns=columns, rows=rows, file_name="epochs", notes=notes)
+            *([(Column("Run"), lambda row: words(row.job))] if several else []),
+            (Column("Epoch", numeric=True), lambda row: whole(row.epoch)),
+            (Column("Trained"), lambda row: words("head" if row.stage == "head" else "as planned")),
+            (Column("Learning rate", numeric=True), lambda row: number(row.learning_rate, rates)),
+            (Column("Training loss", numeric=True), lambda row: number(row.train_loss, loss)),
+            *((Column(name, numeric=True), partial(_term, name=name)) for name in terms),
+            (Column("Validation loss", numeric=True), lambda row: number(row.val_loss, loss)),
+            (Column("Validation metric", numeric=True), lambda row: number(row.val_metric, _METRIC)),
+            *((Column(CKA[name], numeric=True), partial(_similar, name=name)) for name in compared),
+            (Column("Kept"), lambda row: words("kept" if row.is_best else None)),
+            (Column("Seconds", numeric=True), lambda row: number(row.seconds, NumberFormat(decimals=1))),
+        ],
+        caption="Epochs",
+        file_name="epochs",
+        notes=[ADAPTED] if "cka_adapted" in compared else [],
+    )
 
 
-def _val(row: EpochRow, similarity: str) -> float | None:
-    return {
-        "cka": row.val_cka,
-        "cka_debiased": row.val_cka_debiased,
-        "cka_adapted": row.val_cka_adapted,
-        "cka_debiased_adapted": row.val_cka_debiased_adapted,
-    }[similarity]
+def _term(row: EpochRow, name: str) -> Cell:
+    return number(row.terms.get(name), NumberFormat(decimals=4))
+
+
+def _similar(row: EpochRow, name: str) -> Cell:
+    return number(getattr(row, f"val_{name}"), _METRIC)

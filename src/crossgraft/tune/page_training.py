@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 from crossgraft.metrics.page import metrics_figure
 from crossgraft.metrics.plots import reliability_figure
@@ -14,9 +15,9 @@ from crossgraft.report.plots.intervals import IntervalRow
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words, yes_or_no
-from crossgraft.tune.domains.page import marks_oracle
 from crossgraft.tune.page_curves import selection_title
-from crossgraft.tune.record import FoldRecord, GridPointRecord, PlanRow, TuningRecord
+from crossgraft.tune.page_domains import marks_oracle
+from crossgraft.tune.record import FoldRecord, PlanRow, TuningRecord
 from crossgraft.tune.words import (
     adapters_in_words,
     batch_norm_in_words,
@@ -28,7 +29,8 @@ from crossgraft.tune.words import (
 )
 from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, duration, joined
 
-_ERROR = NumberFormat(decimals=3)
+RowT = TypeVar("RowT")
+_METRIC = NumberFormat(decimals=3)
 _SHARE = NumberFormat(decimals=2)
 
 
@@ -56,7 +58,7 @@ def calibration_section(source: Source[TuningRecord]) -> Section | None:
 
 def _in_words(calibration: CalibrationRecord, models: str) -> str:
     images = counted(calibration.num_images, "image")
-    before, after = _ERROR(calibration.error_raw), _ERROR(calibration.error_calibrated)
+    before, after = _METRIC(calibration.error_raw), _METRIC(calibration.error_calibrated)
     if calibration.temperature is None:
         reason = (calibration.reason or "not stated why").rstrip(".")
         return f"No temperature was fitted: {reason}. The calibration error is {before} on unseen images."
@@ -92,7 +94,7 @@ def thresholds_table(thresholds: Sequence[ThresholdRecord]) -> Table:
         thresholds,
         [
             (Column("Class"), lambda row: words(row.class_name)),
-            (Column("Threshold", numeric=True), lambda row: number(row.threshold, _ERROR)),
+            (Column("Threshold", numeric=True), lambda row: number(row.threshold, _METRIC)),
             (Column("Rule", place=1), lambda row: words(row.rule)),
             (Column("Fitted on", place=1), lambda row: words(row.fitted_on)),
             (Column("Positive images", numeric=True, place=1), lambda row: whole(row.num_positive)),
@@ -105,7 +107,6 @@ def thresholds_table(thresholds: Sequence[ThresholdRecord]) -> Table:
     )
 
 
-_METRIC = NumberFormat(decimals=3)
 _ESSENTIAL = ("Pretrained model", "Method", "Regulariser", "To keep", "BatchNorm", "Adapters", "Parameters", "Epochs", "Time")
 
 
@@ -135,7 +136,7 @@ def _folds(folds: Sequence[FoldRecord]) -> Table:
             (Column("Validation images", numeric=True), lambda fold: whole(fold.num_val)),
             (Column("Held out", numeric=True), lambda fold: whole(fold.num_test)),
             (Column("Groups held out", numeric=True), lambda fold: whole(fold.num_groups)),
-            *((Column(name.replace("_", " ")), partial(_picked, name=name)) for name in settings),
+            *_of_settings(settings, lambda fold: fold.picked),
             (Column("Epoch kept", numeric=True), lambda fold: whole(fold.best_epoch)),
             (Column("Validation", numeric=True), lambda fold: number(fold.val_metric, _METRIC)),
             (Column("Held-out metric", numeric=True), lambda fold: number(fold.test_metric, _METRIC)),
@@ -147,12 +148,16 @@ def _folds(folds: Sequence[FoldRecord]) -> Table:
     )
 
 
-def _picked(fold: FoldRecord, name: str) -> Cell:
-    return words(_setting(fold.picked.get(name)))
+def _of_settings(
+    names: Sequence[str], values: Callable[[RowT], Mapping[str, float | int | str]]
+) -> list[tuple[Column, Callable[[RowT], Cell]]]:
+    """A column for each setting that a grid varies."""
 
+    def cell(row: RowT, name: str) -> Cell:
+        value = values(row).get(name)
+        return words(f"{value:g}" if isinstance(value, float) else None if value is None else str(value))
 
-def _setting(value: float | int | str | None) -> str | None:
-    return None if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return [(Column(name.replace("_", " ")), partial(cell, name=name)) for name in names]
 
 
 def grid_section(source: Source[TuningRecord]) -> Section | None:
@@ -162,45 +167,26 @@ def grid_section(source: Source[TuningRecord]) -> Section | None:
         return None
     settings = list(dict.fromkeys(name for point in points for name in point.values))
     with_folds = any(point.fold is not None for point in points)
-    columns = [
-        Column("Run"),
-        *([Column("Fold", numeric=True)] if with_folds else []),
-        *(Column(name.replace("_", " ")) for name in settings),
-        Column("Validation metric", numeric=True),
-        Column("Validation loss", numeric=True),
-        Column("Epoch kept", numeric=True),
-        Column("Epochs", numeric=True),
-        Column("Stopped early"),
-        Column("Picked"),
-        Column("Seconds", numeric=True),
-    ]
-    rows = [[*_identity(point, with_folds, settings), *_outcome(point)] for point in points]
-    table = Table(
+    table = table_of(
+        points,
+        [
+            (Column("Run"), lambda point: words(point.job)),
+            *([(Column("Fold", numeric=True), lambda point: whole(point.fold))] if with_folds else []),
+            *_of_settings(settings, lambda point: point.values),
+            (Column("Validation metric", numeric=True), lambda point: number(point.val_metric, _METRIC, strong=point.picked)),
+            (Column("Validation loss", numeric=True), lambda point: number(point.val_loss, _METRIC)),
+            (Column("Epoch kept", numeric=True), lambda point: whole(point.best_epoch)),
+            (Column("Epochs", numeric=True), lambda point: whole(point.num_epochs)),
+            (Column("Stopped early"), lambda point: yes_or_no(point.stopped_early if point.state == "done" else None)),
+            (Column("Picked"), lambda point: words("picked" if point.picked else "failed" if point.state == "failed" else None)),
+            (Column("Seconds", numeric=True), lambda point: number(point.seconds, NumberFormat(decimals=1))),
+        ],
         caption=f"Runs: {selection_title(source.record)} on the validation rows",
-        columns=columns,
-        rows=rows,
         file_name="grid",
         notes=[f"{point.job}: {point.reason.rstrip('.')}." for point in points if point.reason],
     )
     text = "Only validation rows were looked at here; the best of several runs looks better on them than it is."
     return Section(name="grid", title="What was tried", part="evidence", blocks=[Paragraph(text), table])
-
-
-def _identity(point: GridPointRecord, with_folds: bool, settings: Sequence[str]) -> list[Cell]:
-    fold = [whole(point.fold)] if with_folds else []
-    return [words(point.job), *fold, *(words(_setting(point.values.get(name))) for name in settings)]
-
-
-def _outcome(point: GridPointRecord) -> list[Cell]:
-    return [
-        number(point.val_metric, _METRIC, strong=point.picked),
-        number(point.val_loss, _METRIC),
-        whole(point.best_epoch),
-        whole(point.num_epochs),
-        yes_or_no(point.stopped_early if point.state == "done" else None),
-        words("picked" if point.picked else "failed" if point.state == "failed" else None),
-        number(point.seconds, NumberFormat(decimals=1)),
-    ]
 
 
 def plan_section(source: Source[TuningRecord]) -> Section:
@@ -215,7 +201,7 @@ def plan_section(source: Source[TuningRecord]) -> Section:
         ("Licence of its weights", licence_in_words(model.licence, model.name)),
         ("Starts from", "random weights" if model.from_scratch else "the pretrained weights"),
         *(
-            (kind_in_words(plugin).capitalize(), _plugin(plugin.named, plugin.used, plugin.reference))
+            (kind_in_words(plugin).capitalize(), "; ".join(filter(None, [f"{plugin.named} ({plugin.used})", plugin.reference])))
             for plugin in record.plugins
         ),
         *([] if record.keep is None else [("To keep", kept_in_words(record.keep, record.batch_norm))]),
@@ -239,11 +225,6 @@ def plan_section(source: Source[TuningRecord]) -> Section:
     if plan.settings:
         blocks.append(Folded("Every setting", [settings]))
     return Section(name="plan", title="What was trained", part="how it was made", blocks=blocks)
-
-
-def _plugin(title: str, spelling: str, reference: str) -> str:
-    cited = f"; {reference}" if reference else ""
-    return f"{title} ({spelling}){cited}"
 
 
 def _epochs(record: TuningRecord) -> str:

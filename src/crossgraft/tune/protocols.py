@@ -1,4 +1,4 @@
-"""What the engine knows of plug-ins; each kind of plug-in inherits from one of these."""
+"""What the engine knows of plug-ins; each kind inherits from one of these (those that act on images: ``image_protocols``)."""
 
 from __future__ import annotations
 
@@ -9,110 +9,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 
 from crossgraft.models.classifier import Classifier
 
 LOOK_EVERY_STEPS = 16
 """On a GPU numbers of a step are looked at this often, of all steps since then at once: whoever looks waits for the GPU."""
-
-UnitImages = Float[Tensor, "batch channels height width"]
-"""Resized images with values in [0, 1], before mean and standard deviation are applied."""
-
-
-@runtime_checkable
-class Augmentation(Protocol):
-    """One way to vary images; a frozen dataclass whose fields are its options (``flip`` is one of all).
-
-    A class that inherits from this one needs no more than its name, title, citation, options (``flip`` among them) and
-    ``__call__``.
-
-    A class that says ``is_identity = True`` leaves images as they are, so that their features can be computed once.
-
-    Attributes:
-        name: Name on the command line and in tables.
-        title: Title in print.
-        citation: Publication that describes it.
-        flip: Whether images may be mirrored left to right (``--no-flip`` turns it off: a heart is on one side).
-    """
-
-    name: ClassVar[str]
-    title: ClassVar[str]
-    citation: ClassVar[str]
-
-    @property
-    def flip(self) -> bool:
-        """Whether images may be mirrored."""
-        ...
-
-    @abstractmethod
-    def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
-        """Varied images of the same shape in [0, 1]; every image draws numbers of its own.
-
-        A batch comes in parts, one call each, with the same generator; ``images`` stay as they are. One that draws apart
-        (``DrawsApart``) sees a whole batch at once on a GPU.
-        """
-        ...
-
-
-Drawn = Mapping[str, Tensor]
-"""Numbers by what they are for, on the CPU; one row per image."""
-
-
-@runtime_checkable
-class DrawsApart(Protocol):
-    """An augmentation that draws numbers first, and uses them then: on a GPU the whole batch is augmented at once.
-
-    A call with ``images`` is ``apply(images, draw(len(images), height, width, generator))``.
-    """
-
-    def draw(self, num_images: int, height: int, width: int, generator: torch.Generator) -> Drawn:
-        """The numbers for so many images of this size in pixels."""
-        ...
-
-    def apply(self, images: UnitImages, drawn: Drawn) -> UnitImages:
-        """Varied images, which stay where they are; ``drawn`` may be of several calls of ``draw``, row by row."""
-        ...
-
-
-def is_identity(augmentation: Augmentation) -> bool:
-    """Whether images stay as they are."""
-    return getattr(augmentation, "is_identity", False)
-
-
-Images = Float[Tensor, "batch channels height width"]
-SoftTargets = Float[Tensor, "batch num_classes"]
-
-
-@runtime_checkable
-class BatchTransform(Protocol):
-    """One change of a batch; a frozen dataclass whose fields are its options.
-
-    A class that inherits from this one needs no more than its name, title, citation, options and ``__call__``; several labels
-    per image are then refused.
-
-    A class that says ``mixes_images = True`` mixes images with each other.
-
-    Attributes:
-        name: Name on the command line and in tables.
-        title: Title in print.
-        citation: The paper that defines it.
-        accepts_multi_label: Whether targets with several labels per image keep a meaning.
-    """
-
-    name: ClassVar[str]
-    title: ClassVar[str]
-    citation: ClassVar[str]
-    accepts_multi_label: ClassVar[bool] = False
-
-    @abstractmethod
-    def __call__(self, images: Images, targets: SoftTargets, generator: torch.Generator) -> tuple[Images, SoftTargets]:
-        """New images and targets of the same shapes; the inputs stay as they are.
-
-        The batch is the whole one of all processes, so that the result does not depend on their number.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -426,3 +329,156 @@ def keeps_start(regularizer: Regularizer, term: str) -> bool:
 def freezes_batch_norm(regularizer: Regularizer) -> bool:
     """Whether statistics of BatchNorm stay as they came, unless somebody asks for something else."""
     return bool(getattr(regularizer, "freezes_batch_norm", False) and getattr(regularizer, "pulls", True))
+
+
+@dataclass(frozen=True)
+class ObjectiveContext:
+    """What an objective may look at in one step: the whole batch of all processes, in the order of the batch.
+
+    Attributes:
+        losses: Task loss of each image, part of the graph.
+        logits: What the head says, part of the graph.
+        targets: One row per image, over classes or labels; soft after mixing.
+        domains: Domain of each image, from 0; all 0 where nobody said.
+        num_domains: Number of domains among the training images; some may be missing in a batch.
+        step: Number of this step, from 0.
+        loss: The task loss, from logits and targets to one number per image.
+        generator: Random number generator of this step, on the CPU; the same in every process.
+    """
+
+    losses: Float[Tensor, " batch"]
+    logits: Float[Tensor, "batch num_classes"]
+    targets: Float[Tensor, "batch num_classes"]
+    domains: Int64[Tensor, " batch"]
+    num_domains: int
+    step: int
+    loss: Callable[[Tensor, Tensor], Tensor]
+    generator: torch.Generator
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """What training minimises; a dataclass whose fields are its options.
+
+    The loss of a step is ``task_weight × Σ terms of the objective + Σ terms of the regularisers``; every term is logged under
+    ``<name>/<term>``, and ``task`` stays the plain mean of the task loss. Every process computes the objective of the whole
+    batch, so that its gradient does not depend on their number. In the head's phase of ``--head-first`` the plain mean is
+    minimised, as nothing is added to the loss there either.
+
+    A class that inherits from this one needs no more than its name, title, citation, options and ``__call__``. What it learns
+    from one step to the next it keeps in tensors, which ``state_dict`` gives to checkpoints; anything else that changes follows
+    from ``context.step`` alone, so that a resumed run ends like one that was not stopped.
+
+    Attributes:
+        name: On the command line and in tables.
+        title: In print.
+        citation: The paper that defines it.
+        is_plain_mean: Whether it is the mean of the task loss over images; then it is not called, and a batch may have parts.
+        needs_domains: Whether it compares domains, and means nothing without ``--domains``.
+        fewest_per_group: Images that it needs of each domain (or domain and class) in a batch.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    citation: ClassVar[str]
+    is_plain_mean: ClassVar[bool] = False
+    needs_domains: ClassVar[bool] = False
+    fewest_per_group: ClassVar[int] = 1
+
+    @property
+    def sampler(self) -> str | None:
+        """Sampler whose batches it needs: ``domains`` or ``domains_and_classes``; None: any."""
+        return None
+
+    @property
+    def restarts_optimizer_at(self) -> int | None:
+        """Step before which the optimiser forgets its moments, because the loss jumps there; None: never."""
+        return None
+
+    def warning_of_length(self, num_steps: int) -> str | None:
+        """What goes wrong in a training of so many steps, and what to do; None where nothing does."""
+        return None
+
+    def attach(self, *, num_domains: int, num_classes: int) -> None:
+        """Begin anew, before the first step."""
+
+    @abstractmethod
+    def __call__(self, context: ObjectiveContext) -> dict[str, Tensor]:
+        """The terms of this step, scalars in the graph, by name; their sum is minimised."""
+        ...
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Everything that a resumed run needs, as tensors by name."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore what ``state_dict`` gave, after ``attach``."""
+
+
+@dataclass(frozen=True)
+class TransformStart(ForwardStart):
+    """What a feature transform may know before the images of a step go through the network.
+
+    Attributes:
+        num_images: Images of this process that count: all of ``places``, or none of the one that a process without a share
+            looks at.
+        sum_over_processes: Adds up a tensor over the processes. Every process must call it, as often and in the same order.
+    """
+
+    num_images: int = 0
+    sum_over_processes: Callable[[Tensor], Tensor] = _as_it_is
+
+    def of_whole_batch(self, rows: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch_size ..."]:
+        """One row per image of this process → the rows of all processes, without the graph."""
+        mine = rows.detach()[: self.num_images]
+        whole = mine.new_zeros(self.batch_size, *mine.shape[1:])
+        whole[self.places[: self.num_images].to(mine.device)] = mine
+        return self.sum_over_processes(whole)
+
+
+@runtime_checkable
+class FeatureTransform(Protocol):
+    """One change of feature maps while training; a dataclass whose fields are its options.
+
+    It acts on the network through hooks, which ``attach`` puts there and ``detach`` takes away, so that nothing of it is in the
+    saved model; it adds no term to the loss and learns nothing. It is armed for the forward pass of a step alone: between
+    ``before_forward`` and ``after_forward``. All numbers come from the generator that it is given, so that a resumed run, and one
+    of several processes, draws the same.
+
+    A class that inherits from this one needs no more than its name, title, citation, options, ``attach``, ``before_forward``,
+    ``after_forward`` and ``detach``. One that can say which layers it changes says so by ``findings``.
+
+    Attributes:
+        name: On the command line and in tables.
+        title: In print.
+        citation: The paper that defines it.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    citation: ClassVar[str]
+
+    @abstractmethod
+    def attach(self, classifier: Classifier) -> None:
+        """Put hooks on layers of ``classifier``, which does what it did before.
+
+        Raises:
+            UsageError: The network has no place for it; the message says why.
+            UnknownNameError: It has no layer of this name.
+        """
+        ...
+
+    @abstractmethod
+    def before_forward(self, start: TransformStart) -> None:
+        """The forward pass that follows is that of a training step; ``start.generator`` is new, and the same in every process."""
+        ...
+
+    @abstractmethod
+    def after_forward(self) -> None:
+        """It is over; other forward passes are left alone."""
+        ...
+
+    @abstractmethod
+    def detach(self) -> None:
+        """Take away everything that ``attach`` left on the network."""
+        ...

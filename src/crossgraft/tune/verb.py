@@ -6,15 +6,15 @@ from pathlib import Path
 
 from crossgraft.data import Dataset
 from crossgraft.data.errors_first import data_errors_first
-from crossgraft.running.publishing import publish
 from crossgraft.running.verb import Run, verb
 from crossgraft.tune.forecast import seconds_of_measuring
 from crossgraft.tune.options import TuneOptions
+from crossgraft.tune.planning.edited_rows import edit_rows, read_edits
+from crossgraft.tune.planning.fold_networks import model_of
 from crossgraft.tune.planning.plan import Plan, make_plan
-from crossgraft.tune.planning.preparation import Request, prepare
+from crossgraft.tune.planning.preparation import Request, prepare, read_names
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.result import FineTuningResult, look_at_known_results
-from crossgraft.tune.rows_of_run import edit_rows, read_edits
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate
 
@@ -56,18 +56,21 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Fin
         Each step is about three forward passes of its images; the plan says how long all of it takes.
     """
     options, edits = read_edits(options)
-    request = Request.of(options, around_model=data_errors_first(data, options))
+    points, adapter = read_names(options)
+    with data_errors_first(data, options):
+        spec = model_of(options)
+    request = Request(options, spec, points, adapter)
     tracking = open_tracking(options.track, run.reporter)
     if options.store and not options.plan:
         look_at_known_results(run.reporter)
     location = data.name if isinstance(data, Dataset) else data
     out = None if options.plan else options.out
     with run.directory(location, typed=request.typed(), resolved=request.resolved(), out=out) as directory:
-        rows = edit_rows(open_rows(data, options, run.reporter), edits, options, run.reporter)
+        rows = open_rows(data, options, run.reporter)
+        rows = edit_rows(rows, edits, options, run.reporter)
         prepared = prepare(rows, request, run=directory, reporter=run.reporter)
         plan = make_plan(prepared, run=directory, reporter=run.reporter)
         if options.plan:
             beside = seconds_of_measuring(prepared) + run.seconds_beside
             return FineTuningResult(plan=Plan(plan.record.model_copy(update={"seconds_beside": beside})))
-        tuned = train_and_evaluate(prepared, plan, run=directory, tracking=tracking, publish=publish, reporter=run.reporter)
-        return tuned
+        return train_and_evaluate(prepared, plan, run=directory, tracking=tracking, reporter=run.reporter)

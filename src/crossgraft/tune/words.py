@@ -113,8 +113,6 @@ def _cause(similarity: Mapping[str, float], batch_norm: BatchNormRecord) -> str:
 
 
 _KINDS = {"regularizer": "regulariser"}  # options are spelled as in other tools, words as in these pages
-
-
 _HARDLY = 0.005
 
 
@@ -171,7 +169,6 @@ def memory_in_words(plan: PlanRecord) -> str:
     return plan.peak_reason or "not measured" if plan.peak_bytes is None else f"about {size(plan.peak_bytes)}"
 
 
-_NUMBERS = NumberFormat(decimals=3)
 _LARGE = 100  # factors from here on are shown as whole numbers
 
 
@@ -190,7 +187,7 @@ def kept_in_words(keep: KeepRecord, batch_norm: BatchNormRecord | None = None) -
     >>> kept_in_words(KeepRecord(target=0.8, found=[0.79], factors=[3.25], tolerance=0.03))
     'debiased CKA of 0.8 on val asked for, 0.790 found; terms that keep features × 3.2'
     """
-    reached = "not defined" if not (known := _known(keep)) else f"{_range([_NUMBERS(each) for each in known])} found"
+    reached = "not defined" if not (known := _known(keep)) else f"{_range([NUMBERS(each) for each in known])} found"
     factor = _range([factor_in_words(each) for each in sorted(keep.factors)])
     compared = compared_in_words(adapted=_starts_adapted(batch_norm))
     return f"{compared} of {keep.target:g} on val asked for, {reached}; terms that keep features × {factor}"
@@ -219,7 +216,7 @@ def missed_in_words(keep: KeepRecord, batch_norm: BatchNormRecord | None = None)
     if missed:
         several = f"{len(missed)} of {len(keep.found)} models that were kept have"
         models = "the model that was kept has" if len(keep.found) == 1 else several
-        reached = _range([_NUMBERS(value) for value in missed])
+        reached = _range([NUMBERS(value) for value in missed])
         compared = compared_in_words(adapted=_starts_adapted(batch_norm))
         sentences.append(f"--keep {keep.target:g} was not reached: {models} a {compared} of {reached} on val.")
     if num_undefined:

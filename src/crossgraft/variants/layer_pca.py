@@ -22,7 +22,7 @@ from crossgraft.models.taps import named_layer
 from crossgraft.seeding import generator
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.parts import BATCH_SIZE
+from crossgraft.tune.measuring.logits import BATCH_SIZE
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.variants.record import LayerPcaPanel, LayerPcaRecord
 from crossgraft.variants.study import DoneTraining, VariantStudy

@@ -19,8 +19,8 @@ from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
 from crossgraft.report.verdict import caveats_of, in_one_line, provenance_section, references_section, verdict_blocks
-from crossgraft.tune.domains.page import marks_oracle
 from crossgraft.tune.page import parts_in_words, tuning_checks_section, tuning_data_section
+from crossgraft.tune.page_domains import marks_oracle
 from crossgraft.tune.words import ADAPTED, CKA, untouched_in_words
 from crossgraft.variants.page_domains import compared_domains_section
 from crossgraft.variants.record import (

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from crossgraft.report.blocks import Block, Folded, Items, Paragraph, Section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, words
-from crossgraft.tune.domains.page import marks_oracle
+from crossgraft.tune.page_domains import marks_oracle
 from crossgraft.tune.planning.leave_out import ORACLE
 from crossgraft.variants.record import (
     ComparedDomainsRecord,

@@ -25,11 +25,10 @@ from crossgraft.records.base import CheckRecord, RunRecord
 from crossgraft.running.command_line import display_value, portable_name
 from crossgraft.running.jobs import Job, Outcome, Work, results_of, run_jobs
 from crossgraft.running.run_directory import RunDirectory, open_run
-from crossgraft.running.verb import PAGE, PAGE_FILE, THUMBNAILS_FILE, Publish
+from crossgraft.running.verb import PAGE, PAGE_FILE, THUMBNAILS_FILE
 from crossgraft.tune.engine.step import training_batch_norms
-from crossgraft.tune.forecast import NETWORKS, cost_of_measuring, training_pieces
+from crossgraft.tune.forecast import NETWORKS, cost_of_measuring, count_looks, training_pieces
 from crossgraft.tune.measuring.evaluation import UNSEEN_DOMAINS
-from crossgraft.tune.measuring.look_cost import count_looks
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.fold_networks import load_start
@@ -302,7 +301,6 @@ class _Trainings(Work[_Turn, TuningRecord]):
     plans: Mapping[str, PlanRecord]
     run: RunDirectory
     tracking: Tracker
-    publish: Publish
 
     def around(self, job: Job[_Turn]) -> AbstractContextManager[object]:
         return self.study.reporter.part(job.name)
@@ -327,21 +325,17 @@ class _Trainings(Work[_Turn, TuningRecord]):
             if own.read_record(PLAN_FILE, PlanRecord) is None:
                 own.write_record(PLAN_FILE, self.plans[variant.name])
             prepared, plan = study.prepare(variant, seed, own)
-            return train_and_evaluate(
-                prepared, plan, run=own, tracking=self.tracking, publish=self.publish, reporter=study.reporter
-            ).record
+            return train_and_evaluate(prepared, plan, run=own, tracking=self.tracking, reporter=study.reporter).record
 
 
-def train_all(
-    study: VariantStudy, plans: ComparisonPlanRecord, run: RunDirectory, tracking: Tracker, publish: Publish
-) -> list[DoneTraining]:
+def train_all(study: VariantStudy, plans: ComparisonPlanRecord, run: RunDirectory, tracking: Tracker) -> list[DoneTraining]:
     """Every variant with the first seed, then with the next: a comparison that is stopped is fair as far as it came.
 
     Raises:
         DataError: None of them ended with a model.
     """
     run.own(f"{TRAININGS_FOLDER}/")
-    work = _Trainings(study, {each.variant: each.plan for each in plans.variants}, run, tracking, publish)
+    work = _Trainings(study, {each.variant: each.plan for each in plans.variants}, run, tracking)
     pairs = [(variant, seed) for seed in study.seeds for variant in study.variants]
     turns = [
         _Turn(variant, seed, study.folder_of(variant, seed), f"{number} of {len(pairs)}")

@@ -21,11 +21,11 @@ from crossgraft.storage.atomic import scratch_folder
 from crossgraft.tune.options import CompareOptions, TuneOptions
 from crossgraft.tune.pictures import pictures_of_answers
 from crossgraft.tune.planning.choices import point_name, read_grid
-from crossgraft.tune.planning.fold_networks import find_model
+from crossgraft.tune.planning.edited_rows import edit_rows, read_edits
+from crossgraft.tune.planning.fold_networks import model_of
 from crossgraft.tune.planning.preparation import Request, as_typed, checks_of_rows, refuse_unknown_names
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.result import look_at_known_results
-from crossgraft.tune.rows_of_run import edit_rows, read_edits
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.variants.comparison import FineTuningComparison
 from crossgraft.variants.curves import draw_curves
@@ -105,22 +105,15 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         raise UsageError(f"--seeds must be at least 1, not {options.seeds}.")
     _refuse_misspelled(variants, options)
     with data_errors_first(data, options):
-        spec = find_model(
-            options.model,
-            options.weights_dir,
-            options.allow_code,
-            weights_key=options.weights_key,
-            weights_prefix=options.weights_prefix,
-            allow_download=options.allow_download,
-            reporter=options.reporter,
-        )
+        spec = model_of(options)
     request = Request(options, spec, read_grid(options.grid))
     tracking = open_tracking(options.track, run.reporter)
     if options.store and not options.plan:
         look_at_known_results(run.reporter)
     location = data.name if isinstance(data, Dataset) else data
     with _directory(run, request, options, variants, location) as directory:
-        rows = edit_rows(open_rows(data, options, run.reporter), edits, options, run.reporter)
+        rows = open_rows(data, options, run.reporter)
+        rows = edit_rows(rows, edits, options, run.reporter)
         if directory is not None:
             directory.describe_data(rows.dataset.fingerprint)
         checks = checks_of_rows(rows, strict=options.strict, reporter=run.reporter)
@@ -138,7 +131,7 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
             beside = seconds_beside_training(study, plan) + run.seconds_beside if timed else None
             return FineTuningComparison(plan=plan.model_copy(update={"seconds_beside": beside}))
         foresee(study, plan, directory)
-        done = train_all(study, plan, directory, tracking, publish)
+        done = train_all(study, plan, directory, tracking)
         result = FineTuningComparison(_record(study, done, directory, layer), plan=plan)
         return _write(result, study, done, directory, is_kept=options.out is not None)
 

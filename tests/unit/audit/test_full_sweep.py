@@ -19,7 +19,6 @@ from crossgraft.edit.confounders import Gamma, Tag
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.options._option import from_mapping
 from crossgraft.progress import Reporter
-from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import open_run
 
 SIDE = 20
@@ -53,7 +52,7 @@ def confounded(edit, absent=()):
 def sweep_in(run, given=None):
     given = given or options()
     sweep = Sweep(ROWS, SHARES, [], given, 1, Reporter(quiet=True))
-    return FullSweep(sweep, SPEC, load_backbone(SPEC, image_size=16), run, publish)
+    return FullSweep(sweep, SPEC, load_backbone(SPEC, image_size=16), run)
 
 
 class Counted:

@@ -11,8 +11,8 @@ from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.options._option import configuration
 from crossgraft.progress import Reporter
 from crossgraft.tune.options import TuneOptions
+from crossgraft.tune.planning.edited_rows import edit_rows, edited_again, read_edits
 from crossgraft.tune.planning.preparation import checks_of_rows
-from crossgraft.tune.rows_of_run import edit_rows, edited_again, read_edits
 from crossgraft.tune.saving.record import TrainingDataRecord
 from support.rows import rows_of
 from support.tuning_records import tuning_record

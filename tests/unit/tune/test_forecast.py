@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from crossgraft.tune.forecast import training_pieces
-from crossgraft.tune.measuring.look_cost import MeasuringCost, count_looks, num_looks_after, num_looks_to_adapt
+from crossgraft.tune.forecast import MeasuringCost, count_looks, num_looks_after, num_looks_to_adapt, training_pieces
 from crossgraft.tune.parts import FoldRows
 
 ROWS = np.arange(100)

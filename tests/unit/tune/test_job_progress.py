@@ -8,13 +8,11 @@ import torch
 from crossgraft.losses import CrossEntropy
 from crossgraft.progress import Reporter
 from crossgraft.tune.engine.contract import StepReport, TrainedEpoch
-from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.planning.choices import GridTraining
 from crossgraft.tune.planning.rows import FoldData
-from crossgraft.tune.tracking import open_tracking
+from crossgraft.tune.tracking import JobProgress, open_tracking
 from support.training import build_classifier, build_data, networks_of
 
 JOB = GridTraining(None, {})

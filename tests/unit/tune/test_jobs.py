@@ -18,8 +18,7 @@ from crossgraft.running.jobs import run_jobs
 from crossgraft.running.run_directory import open_run
 from crossgraft.tasks import BinaryTask
 from crossgraft.tune.engine.contract import TrainedEpoch
-from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.jobs import JobRecord, Trained, TrainingWork, epoch_rows, pick, point_of, read_weights, trained_network

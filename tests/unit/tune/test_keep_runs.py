@@ -10,7 +10,7 @@ from crossgraft import fine_tune
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import UsageError
 from crossgraft.progress import Reporter
-from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
+from crossgraft.tune.engine.selection_rule import MOST_TRAININGS, TOLERANCE
 from crossgraft.tune.record import TuningRecord
 
 pytestmark = pytest.mark.usefixtures("normed_models")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
+from crossgraft.tune.engine.selection_rule import MOST_TRAININGS, TOLERANCE
 from crossgraft.tune.keep_search import Tried, next_factor
 
 

@@ -17,7 +17,7 @@ from crossgraft.rank.results_store import read_known_results
 from crossgraft.report.source import Source
 from crossgraft.tune import jobs
 from crossgraft.tune.caveats import after_tuning
-from crossgraft.tune.domains.words import unseen_in_words
+from crossgraft.tune.page_domains import unseen_in_words
 from crossgraft.tune.record import TuningRecord
 from support.domains import HOSPITALS, four_hospitals, of_hospitals
 from support.few_pages import leave_out_pages

@@ -18,13 +18,12 @@ from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.measuring import drift as pretrained_features
 from crossgraft.tune.measuring.drift import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.planning.choices import GridTraining
 from crossgraft.tune.planning.rows import FoldData
-from crossgraft.tune.tracking import Tracker
+from crossgraft.tune.tracking import JobProgress, Tracker
 from support.training import build_classifier, build_data, networks_of, same_bits, train_one
 
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu", "store": False}

@@ -28,7 +28,7 @@ NEW = """
         "Factor of the moving average of the weights.", default=None, only_if_given=True, within=(0, 1)
     )
 """
-USED = '\n        if settings.ema_decay is not None:\n            print("averages with", settings.ema_decay)\n'
+USED = '\n        if self.settings.ema_decay is not None:\n            print("averages with", self.settings.ema_decay)\n'
 
 
 NAMES = ("ema_decay", "swap_channels", "name_of_it", "several")
@@ -124,7 +124,7 @@ def copy_with_one_option_more(tmp_path):
                 (copy / folder / path.name).symlink_to(path)
     edits = {
         "settings.py": ("    patience: int | None = option(", NEW.lstrip("\n") + "    patience: int | None = option("),
-        "step.py": ("        self.settings = settings\n", "        self.settings = settings\n" + USED.lstrip("\n")),
+        "step.py": ("        self.task_weight = ", USED.lstrip("\n") + "        self.task_weight = "),
     }
     for name, (old, new) in edits.items():
         text = (SOURCE / "tune" / "engine" / name).read_text(encoding="utf-8")

@@ -241,7 +241,7 @@ class _FolderListing:
         Cost: the first call walks through all folders below ``root``, but for linked and hidden ones.
         """
         if root not in self._trees:
-            folders = [Path(parent) for parent, _, _ in _visible_tree(root)] if is_folder(root) else []
+            folders = [Path(parent) for parent, _, _ in _visible_tree(root)]
             tree: defaultdict[str, list[Path]] = defaultdict(list)
             for folder in folders:
                 names = self._listing(folder)

@@ -10,8 +10,8 @@ from crossgraft.registry import Registry
 from crossgraft.tune.augmentations.light import Light as Light
 from crossgraft.tune.augmentations.none import NoAugmentation as NoAugmentation
 from crossgraft.tune.augmentations.thesis import Thesis as Thesis
-from crossgraft.tune.protocols import Augmentation as Augmentation
-from crossgraft.tune.protocols import UnitImages as UnitImages
+from crossgraft.tune.image_protocols import Augmentation as Augmentation
+from crossgraft.tune.image_protocols import UnitImages as UnitImages
 
 AUGMENTATIONS: Registry[type[Augmentation]] = Registry("augmentation", group="crossgraft.augmentations", plugin_type=type)
 """Every augmentation that is installed."""

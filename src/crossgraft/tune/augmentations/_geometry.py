@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from crossgraft.compute import sent
-from crossgraft.tune.protocols import UnitImages
+from crossgraft.tune.image_protocols import UnitImages
 
 AffineMaps = Float[Tensor, "batch 2 3"]
 """Where an output pixel looks: offsets (x, y) from the centre of the image in pixels, from output to input."""

@@ -11,11 +11,11 @@ from torch import Tensor
 from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.tune.augmentations._geometry import AffineMaps, chosen_images, mirror, resample, uniform
-from crossgraft.tune.protocols import Drawn, UnitImages
+from crossgraft.tune.image_protocols import Drawn, DrawsApart, UnitImages
 
 
 @dataclass(frozen=True)
-class Light:
+class Light(DrawsApart):
     """A random window, resized to the whole, then a change of contrast and brightness.
 
     For each image on its own: mirrored with probability ½; a window whose sides are u times those of the image, u from
@@ -50,11 +50,6 @@ class Light:
         for option in ("brightness", "contrast"):
             if not 0 <= getattr(self, option) < 1:
                 raise UsageError(f"light: {option} must be in [0, 1), not {getattr(self, option)}.")
-
-    def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
-        """Varied images of the same shape in [0, 1]."""
-        height, width = images.shape[2:]
-        return self.apply(images, self.draw(len(images), height, width, generator))
 
     def draw(self, num_images: int, height: int, width: int, generator: torch.Generator) -> Drawn:
         """Images to mirror, windows, contrast and brightness."""

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import torch
 
-from crossgraft.tune.protocols import Drawn, UnitImages
+from crossgraft.tune.image_protocols import Drawn, DrawsApart, UnitImages
 
 
 @dataclass(frozen=True)
-class NoAugmentation:
+class NoAugmentation(DrawsApart):
     """Images as they are; nothing is drawn.
 
     Attributes:
@@ -24,10 +24,6 @@ class NoAugmentation:
     is_identity: ClassVar[bool] = True
 
     flip: bool = True
-
-    def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
-        """The same images."""
-        return images
 
     def draw(self, num_images: int, height: int, width: int, generator: torch.Generator) -> Drawn:
         """Nothing."""

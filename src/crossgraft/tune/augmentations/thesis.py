@@ -15,7 +15,7 @@ from torchvision.transforms.v2 import functional as colour
 from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.tune.augmentations._geometry import AffineMaps, chosen_images, mirror, resample, rotations, uniform
-from crossgraft.tune.protocols import Drawn, UnitImages
+from crossgraft.tune.image_protocols import Drawn, DrawsApart, UnitImages
 
 _CHAPTERS = (3, 4, 6)
 # Chapters 3 and 4 (Keras' ImageDataGenerator)
@@ -34,7 +34,7 @@ _LEVEL = 1 / 255
 
 
 @dataclass(frozen=True)
-class Thesis:
+class Thesis(DrawsApart):
     """The augmentation of one chapter.
 
     Chapter 3 (§3.4.1, RadImageNet against ImageNet) and chapter 4 (§4.2.2) give the arguments of Keras'
@@ -67,11 +67,6 @@ class Thesis:
     def __post_init__(self) -> None:
         if self.chapter not in _CHAPTERS:
             raise UsageError(f"thesis: chapter must be one of {_CHAPTERS}, not {self.chapter}.")
-
-    def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
-        """Varied images of the same shape in [0, 1]."""
-        height, width = images.shape[2:]
-        return self.apply(images, self.draw(len(images), height, width, generator))
 
     def draw(self, num_images: int, height: int, width: int, generator: torch.Generator) -> Drawn:
         """Images to mirror, where each looks, and what changes its colours."""

@@ -10,7 +10,7 @@ from crossgraft.registry import Registry
 from crossgraft.tune.batch_transforms.cutmix import CutMix as CutMix
 from crossgraft.tune.batch_transforms.label_smoothing import LabelSmoothing as LabelSmoothing
 from crossgraft.tune.batch_transforms.mixup import Mixup as Mixup
-from crossgraft.tune.protocols import BatchTransform as BatchTransform
+from crossgraft.tune.image_protocols import BatchTransform as BatchTransform
 
 BATCH_TRANSFORMS: Registry[type[BatchTransform]] = Registry(
     "batch transform", group="crossgraft.batch_transforms", plugin_type=type

@@ -11,11 +11,11 @@ import torch
 from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.tune.batch_transforms._mixing import draw_partners, draw_share
-from crossgraft.tune.protocols import Images, SoftTargets
+from crossgraft.tune.image_protocols import BatchTransform, Images, SoftTargets
 
 
 @dataclass(frozen=True)
-class CutMix:
+class CutMix(BatchTransform):
     """A box with √(1 − λ) of the height and width is taken from a partner, λ from Beta(α, α).
 
     One λ and one box a batch; the centre is drawn evenly over the image, the box is cut off at the border, and λ is then

@@ -8,11 +8,11 @@ from typing import ClassVar
 import torch
 
 from crossgraft.errors import UsageError
-from crossgraft.tune.protocols import Images, SoftTargets
+from crossgraft.tune.image_protocols import BatchTransform, Images, SoftTargets
 
 
 @dataclass(frozen=True)
-class LabelSmoothing:
+class LabelSmoothing(BatchTransform):
     """ỹ = (1 − ε)·y + ε/C: a mixture of the target and the even distribution over the C classes.
 
     Images stay as they are. Several labels per image are refused: their targets are no distribution over the labels, so
@@ -28,7 +28,6 @@ class LabelSmoothing:
     name: ClassVar[str] = "label_smoothing"
     title: ClassVar[str] = "Label smoothing"
     citation: ClassVar[str] = "Szegedy et al., Rethinking the Inception Architecture for Computer Vision, CVPR 2016, §7"
-    accepts_multi_label: ClassVar[bool] = False
 
     epsilon: float = 0.1
 

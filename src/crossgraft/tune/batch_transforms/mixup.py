@@ -10,11 +10,11 @@ import torch
 from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.tune.batch_transforms._mixing import draw_partners, draw_share
-from crossgraft.tune.protocols import Images, SoftTargets
+from crossgraft.tune.image_protocols import BatchTransform, Images, SoftTargets
 
 
 @dataclass(frozen=True)
-class Mixup:
+class Mixup(BatchTransform):
     """x̃ = λ·x + (1 − λ)·x′ and ỹ = λ·y + (1 − λ)·y′ with λ from Beta(α, α).
 
     One λ a batch; the partner x′ comes from a permutation of the batch (the paper's own implementation, §2). With several

@@ -13,12 +13,9 @@ from torch import Tensor
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.engine.gradient_norms import GradientNorms
-from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.feature_transform import FeatureTransform
-from crossgraft.tune.objective import Objective
-from crossgraft.tune.protocols import Regularizer, Selection
+from crossgraft.tune.protocols import FeatureTransform, Objective, Regularizer, Selection
 
 PhaseName = Literal["head", "all"]
 

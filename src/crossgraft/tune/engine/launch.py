@@ -41,13 +41,9 @@ def packed(run: RunJob, job: TrainingJob) -> bytes:
         PicklingError, AttributeError, TypeError: Something cannot be sent.
     """
     content = pickle.dumps((run, job))
-    modules = {name: folders for name, folders in imported_modules().items() if _is_named(name, content)}
+    # a pickle that names a package may need any module of it
+    modules = {name: folders for name, folders in imported_modules().items() if name.partition(".")[0].encode() in content}
     return pickle.dumps((modules, content))
-
-
-def _is_named(module: str, content: bytes) -> bool:
-    """Whether a pickle may need this module, or another of its package."""
-    return module.partition(".")[0].encode() in content
 
 
 def unpacked(content: bytes) -> tuple[RunJob, TrainingJob]:

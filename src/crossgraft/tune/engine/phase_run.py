@@ -19,9 +19,8 @@ from crossgraft.tune.engine.cached_features import FeatureFeed, HeadOnly, featur
 from crossgraft.tune.engine.checkpoint import damaged_checkpoint
 from crossgraft.tune.engine.contract import Feed, OnEpoch, OnStep, PhaseName, StepBatch, StepReport, TrainedEpoch, TrainingJob
 from crossgraft.tune.engine.gradient_norms import GradientLog
-from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.optimizers import all_finite, make_optimizer, scheduled_rate
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.step import (
     Network,
@@ -34,10 +33,8 @@ from crossgraft.tune.engine.step import (
     look_at,
     refuse_non_finite,
 )
-from crossgraft.tune.feature_transform import FeatureTransform
 from crossgraft.tune.feed.batches import BatchMaker
-from crossgraft.tune.objective import Objective
-from crossgraft.tune.protocols import LOOK_EVERY_STEPS, Regularizer, Selection
+from crossgraft.tune.protocols import LOOK_EVERY_STEPS, FeatureTransform, Objective, Regularizer, Selection
 
 
 @runtime_checkable

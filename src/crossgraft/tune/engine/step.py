@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -22,15 +22,17 @@ from crossgraft.seeding import derive_seed, torch_generator
 from crossgraft.tune.engine.contract import StepBatch
 from crossgraft.tune.engine.optimizers import NamedOptimizer
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.feature_transform import FeatureTransform, TransformStart
-from crossgraft.tune.objective import Objective, ObjectiveContext
 from crossgraft.tune.protocols import (
+    FeatureTransform,
     ForwardStart,
     LooksInside,
+    Objective,
+    ObjectiveContext,
     Regularizer,
     Selection,
     StepContext,
     StepUpdate,
+    TransformStart,
     keeps_reference,
     keeps_start,
 )
@@ -245,6 +247,7 @@ def look_at(steps: Sequence[StepTerms]) -> None:
         refuse_non_finite({name: next(numbers) for name in each._to_be_finite}, each.step)
 
 
+@dataclass(eq=False)
 class TrainingStep:
     """Makes steps; holds what stays the same from one to the next.
 
@@ -257,7 +260,7 @@ class TrainingStep:
     An objective stands in the place of ``1 / b * sum_i l_i``. Every process computes it of all images, as those terms; the
     batch has one part.
 
-    Args:
+    Attributes:
         fabric: Launched; knows device, precision and the other processes.
         network: As ``fabric.setup_module`` gave it.
         optimizer: The same parameters, as ``fabric.setup_optimizers`` gave it.
@@ -272,36 +275,24 @@ class TrainingStep:
         feature_transforms: Attached already.
     """
 
-    def __init__(
-        self,
-        fabric: Fabric,
-        network: Any,
-        optimizer: Any,
-        *,
-        named: NamedOptimizer,
-        classifier: Classifier,
-        loss: Loss,
-        regularizers: Sequence[Regularizer],
-        settings: TrainerSettings,
-        before_update: Callable[[], object] | None = None,
-        objective: Objective | None = None,
-        num_domains: int = 1,
-        feature_transforms: Sequence[FeatureTransform] = (),
-    ) -> None:
-        self.fabric = fabric
-        self.network = network
-        self.optimizer = optimizer
-        self.named = named
-        self.classifier = classifier
-        self.loss = loss
-        self.regularizers = tuple(regularizers)
-        self.settings = settings
-        self.before_update = before_update
-        self.objective = None if objective is None or objective.is_plain_mean else objective
-        self.num_domains = num_domains
-        self.feature_transforms = tuple(feature_transforms)
-        self.task_weight = math.prod(regularizer.task_weight for regularizer in regularizers)
-        self.looks_first = fabric.device.type == "cpu"
+    fabric: Fabric
+    network: Any
+    optimizer: Any
+    named: NamedOptimizer = field(kw_only=True)
+    classifier: Classifier = field(kw_only=True)
+    loss: Loss = field(kw_only=True)
+    regularizers: Sequence[Regularizer] = field(kw_only=True)
+    settings: TrainerSettings = field(kw_only=True)
+    before_update: Callable[[], object] | None = field(default=None, kw_only=True)
+    objective: Objective | None = field(default=None, kw_only=True)
+    num_domains: int = field(default=1, kw_only=True)
+    feature_transforms: Sequence[FeatureTransform] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.objective is not None and self.objective.is_plain_mean:
+            self.objective = None
+        self.task_weight = math.prod(regularizer.task_weight for regularizer in self.regularizers)
+        self.looks_first = self.fabric.device.type == "cpu"
 
     def run(self, batch: StepBatch, step: int) -> StepTerms:
         """Make step number ``step`` on ``batch``, the batch of all processes together.

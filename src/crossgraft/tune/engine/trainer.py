@@ -23,16 +23,13 @@ from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.memory_format import channels_last
 from crossgraft.tune.engine.checkpoint import Checkpoint, damaged_checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.contract import Evaluate, Feed, OnEpoch, OnStep, TrainedEpoch, TrainingJob, TrainingResult
-from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.launch import check_processes, make_fabric, train_in_processes
 from crossgraft.tune.engine.phase_run import PhaseRun, Progress, phases_of
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.step import apply_selection, training_batch_norms
-from crossgraft.tune.feature_transform import FeatureTransform
 from crossgraft.tune.feed.batches import BatchMaker
-from crossgraft.tune.objective import Objective
-from crossgraft.tune.protocols import Regularizer, Selection, TrainingSet, attach
+from crossgraft.tune.protocols import FeatureTransform, Objective, Regularizer, Selection, TrainingSet, attach
 
 
 def train(

@@ -17,7 +17,7 @@ from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.taps import modes_kept, named_layer, watch
-from crossgraft.tune.feature_transform import FeatureTransform, TransformStart
+from crossgraft.tune.protocols import FeatureTransform, TransformStart
 from crossgraft.words.formatting import joined
 
 _BETWEEN_NAMES = "+"

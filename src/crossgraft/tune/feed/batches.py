@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 import torch
@@ -15,7 +15,7 @@ from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.protocols import Augmentation, BatchTransform, DrawsApart, is_identity
+from crossgraft.tune.image_protocols import Augmentation, BatchTransform, DrawsApart, is_identity
 
 Sampler = Literal["shuffle", "balanced", "domains", "domains_and_classes"]
 Rows = Int64[Tensor, " batch"]
@@ -177,6 +177,7 @@ class TrainingBatch:
     domains: Int64[Tensor, " batch"] | None = None
 
 
+@dataclass(eq=False)
 class BatchMaker:
     """Makes the batches of an epoch: read, augment, normalise, then the batch transforms in order.
 
@@ -186,7 +187,7 @@ class BatchMaker:
     Where domains are known images are mixed with those of their own domain only: each domain's images go through such a
     transform alone, with numbers of their own.
 
-    Args:
+    Attributes:
         images: Images of the training rows.
         targets: (n, C) one row per image.
         plan: Rows of each batch.
@@ -199,29 +200,20 @@ class BatchMaker:
         UsageError: Images, targets and plan are not about the same number of rows.
     """
 
-    def __init__(
-        self,
-        images: TrainingImages,
-        targets: Targets,
-        plan: BatchPlan,
-        *,
-        augmentation: Augmentation,
-        batch_transforms: Sequence[BatchTransform] = (),
-        seed: int = 0,
-        device: str = "cpu",
-    ) -> None:
-        if not len(images) == len(targets) == plan.num_samples:
+    images: TrainingImages
+    targets: Targets
+    plan: BatchPlan
+    augmentation: Augmentation = field(kw_only=True)
+    batch_transforms: Sequence[BatchTransform] = field(default=(), kw_only=True)
+    seed: int = field(default=0, kw_only=True)
+    device: str = field(default="cpu", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not len(self.images) == len(self.targets) == self.plan.num_samples:
             raise UsageError(
-                f"{len(images)} images, {len(targets)} rows of targets and a plan of {plan.num_samples} rows do not "
-                "belong together."
+                f"{len(self.images)} images, {len(self.targets)} rows of targets and a plan of {self.plan.num_samples} rows do "
+                "not belong together."
             )
-        self.images = images
-        self.targets = targets
-        self.plan = plan
-        self.augmentation = augmentation
-        self.batch_transforms = tuple(batch_transforms)
-        self.seed = seed
-        self.device = device
 
     @property
     def steps_per_epoch(self) -> int:

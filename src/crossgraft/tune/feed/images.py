@@ -18,7 +18,7 @@ from crossgraft.data.resizing import resize_images
 from crossgraft.data.transforms import normalise_images
 from crossgraft.errors import UsageError
 from crossgraft.running.unattended import Kept, is_unattended
-from crossgraft.tune.protocols import UnitImages
+from crossgraft.tune.image_protocols import UnitImages
 from crossgraft.types import Preprocessing
 
 MEMORY_LIMIT_BYTES = 2 << 30

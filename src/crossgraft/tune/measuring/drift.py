@@ -21,7 +21,7 @@ from crossgraft.similarity import StreamingCka
 from crossgraft.tune.engine.cached_features import features_of
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.parts import BATCH_SIZE
+from crossgraft.tune.measuring.logits import BATCH_SIZE
 
 
 class PretrainedFeatures:

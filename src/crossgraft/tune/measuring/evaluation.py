@@ -19,8 +19,9 @@ from crossgraft.tasks import DEFAULT_THRESHOLD, Decisions, Probabilities, Task, 
 from crossgraft.tune.engine.cached_features import in_batches_that_fit
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
+from crossgraft.tune.measuring.logits import BATCH_SIZE, logits_of_batches
 from crossgraft.tune.measuring.thresholds import Temperature, fit_temperature, fit_thresholds, threshold_values
-from crossgraft.tune.parts import BATCH_SIZE, FoldRows, logits_of_batches
+from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.tune.record import MistakeRecord, MistakesRecord
 from crossgraft.types import ClassIndices, Targets

@@ -12,11 +12,11 @@ from crossgraft.models.adapters import AdapterRecipe
 from crossgraft.models.adapters.adaptformer import AdaptFormerAdapter, Norm, pre_norm_blocks
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._selection import adapters_and_head
-from crossgraft.tune.protocols import Selection
+from crossgraft.tune.protocols import Method, Selection
 
 
 @dataclass(frozen=True)
-class AdaptFormer:
+class AdaptFormer(Method):
     """Train ``s · Up(ReLU(Down(x₁)))`` beside the MLP of every transformer block, and the head.
 
     Up begins as zero, so that training starts from the pretrained network. x₁ is what goes into the norm of the MLP. Only for
@@ -34,8 +34,6 @@ class AdaptFormer:
     citation: ClassVar[str] = (
         "Chen et al.: AdaptFormer: Adapting Vision Transformers for Scalable Visual Recognition, NeurIPS 2022 (arXiv 2205.13535)"
     )
-    starts_from_scratch: ClassVar[bool] = False
-    features_are_fixed: ClassVar[bool] = False
 
     bottleneck: int = 64
     scale: float = 0.1

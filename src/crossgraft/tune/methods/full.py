@@ -7,18 +7,16 @@ from typing import ClassVar
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._selection import sort_parameters
-from crossgraft.tune.protocols import Selection
+from crossgraft.tune.protocols import Method, Selection
 
 
 @dataclass(frozen=True)
-class Full:
+class Full(Method):
     """Start at the pretrained weights and train all of them, and the new head."""
 
     name: ClassVar[str] = "full"
     title: ClassVar[str] = "Full fine-tuning"
     citation: ClassVar[str] = "Yosinski, Clune, Bengio, Lipson: How transferable are features in deep neural networks?, NIPS 2014"
-    starts_from_scratch: ClassVar[bool] = False
-    features_are_fixed: ClassVar[bool] = False
 
     def select(self, classifier: Classifier) -> Selection:
         """Everything that can be trained is."""

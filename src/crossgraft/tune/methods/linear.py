@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._selection import sort_parameters
-from crossgraft.tune.protocols import Selection
+from crossgraft.tune.protocols import Method, Selection
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(Method):
     """Keep the pretrained network as it is and train a linear map from its features to the classes.
 
     The body stays in eval mode, so the features of an image never change and may be computed once.
@@ -20,7 +20,6 @@ class Linear:
     name: ClassVar[str] = "linear"
     title: ClassVar[str] = "Linear probing"
     citation: ClassVar[str] = "Kornblith, Shlens, Le: Do Better ImageNet Models Transfer Better?, CVPR 2019 (arXiv 1805.08974)"
-    starts_from_scratch: ClassVar[bool] = False
     features_are_fixed: ClassVar[bool] = True
 
     def select(self, classifier: Classifier) -> Selection:

@@ -15,11 +15,11 @@ from crossgraft.models.adapters import AdapterRecipe, LoraAdapter, adapters_of
 from crossgraft.models.adapters.lora import AUTO, find_targets
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._selection import adapters_and_head
-from crossgraft.tune.protocols import Selection
+from crossgraft.tune.protocols import Method, Selection
 
 
 @dataclass(frozen=True)
-class LoRA:
+class LoRA(Method):
     """Train ``ΔW = (α / r) B A`` beside chosen layers, and the head; the pretrained weights stay as they are.
 
     A is drawn and B begins as zero, so that training starts from the pretrained network. Beside a convolution A is the same
@@ -38,8 +38,6 @@ class LoRA:
     name: ClassVar[str] = "lora"
     title: ClassVar[str] = "LoRA"
     citation: ClassVar[str] = "Hu et al.: LoRA: Low-Rank Adaptation of Large Language Models, ICLR 2022 (arXiv 2106.09685)"
-    starts_from_scratch: ClassVar[bool] = False
-    features_are_fixed: ClassVar[bool] = False
 
     r: int = 8
     alpha: float | None = None

@@ -11,7 +11,7 @@ from typing import ClassVar
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._selection import fully_trained_modules, sort_parameters
-from crossgraft.tune.protocols import Selection
+from crossgraft.tune.protocols import Method, Selection
 
 _DEFAULT_BLOCKS = 3
 _BETWEEN_NAMES = "+"
@@ -20,7 +20,7 @@ _LISTED_BLOCKS = 30
 
 
 @dataclass(frozen=True)
-class Partial:
+class Partial(Method):
     """Train the last k building blocks, what follows them (the final norm or convolution) and the head.
 
     Attributes:
@@ -32,8 +32,6 @@ class Partial:
     name: ClassVar[str] = "partial"
     title: ClassVar[str] = "Partial fine-tuning"
     citation: ClassVar[str] = "Jia et al.: Visual Prompt Tuning, ECCV 2022 (arXiv 2203.12119), Partial-k"
-    starts_from_scratch: ClassVar[bool] = False
-    features_are_fixed: ClassVar[bool] = False
 
     blocks: int | None = None
     names: str | int = ""

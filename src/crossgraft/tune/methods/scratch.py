@@ -7,18 +7,17 @@ from typing import ClassVar
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._selection import sort_parameters
-from crossgraft.tune.protocols import Selection
+from crossgraft.tune.protocols import Method, Selection
 
 
 @dataclass(frozen=True)
-class Scratch:
+class Scratch(Method):
     """Draw every weight at random and train everything: what pretraining is measured against."""
 
     name: ClassVar[str] = "scratch"
     title: ClassVar[str] = "Training from scratch"
     citation: ClassVar[str] = "He, Girshick, Dollár: Rethinking ImageNet Pre-training, ICCV 2019 (arXiv 1811.08883)"
     starts_from_scratch: ClassVar[bool] = True
-    features_are_fixed: ClassVar[bool] = False
 
     def select(self, classifier: Classifier) -> Selection:
         """Everything that can be trained is."""

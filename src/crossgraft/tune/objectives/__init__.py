@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from crossgraft.registry import Registry
-from crossgraft.tune.objective import Objective as Objective
-from crossgraft.tune.objective import ObjectiveContext as ObjectiveContext
 from crossgraft.tune.objectives.erm import ERM as ERM
 from crossgraft.tune.objectives.group_dro import GroupDRO as GroupDRO
 from crossgraft.tune.objectives.irm import IRM as IRM
 from crossgraft.tune.objectives.vrex import VREx as VREx
+from crossgraft.tune.protocols import Objective as Objective
+from crossgraft.tune.protocols import ObjectiveContext as ObjectiveContext
 
 OBJECTIVES: Registry[type[Any]] = Registry("objective", group="crossgraft.objectives", plugin_type=type)
 """Every objective that is installed, the plain mean first: the classes, whose fields are their options."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from crossgraft.tune.objective import Objective, ObjectiveContext
+from crossgraft.tune.protocols import Objective, ObjectiveContext
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
-from crossgraft.tune.objective import Objective, ObjectiveContext
-from crossgraft.tune.objectives._groups import group_means
+from crossgraft.tune.objectives._over_domains import group_means
+from crossgraft.tune.protocols import Objective, ObjectiveContext
 
 
 @dataclass

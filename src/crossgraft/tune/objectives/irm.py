@@ -10,9 +10,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from crossgraft.tune.objective import ObjectiveContext
-from crossgraft.tune.objectives._annealed import AnnealedPenalty
-from crossgraft.tune.objectives._groups import group_means, mean_of_present
+from crossgraft.tune.objectives._over_domains import AnnealedPenalty, group_means, mean_of_present
+from crossgraft.tune.protocols import ObjectiveContext
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from crossgraft.tune.objective import ObjectiveContext
-from crossgraft.tune.objectives._annealed import AnnealedPenalty
-from crossgraft.tune.objectives._groups import group_means, mean_of_present
+from crossgraft.tune.objectives._over_domains import AnnealedPenalty, group_means, mean_of_present
+from crossgraft.tune.protocols import ObjectiveContext
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,12 @@ from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform
 from crossgraft.tune.engine.settings import TrainerSettings, TrainingSteps, schedule_of
 from crossgraft.tune.feature_transforms import FEATURE_TRANSFORMS, FeatureTransform
 from crossgraft.tune.feed.batches import Sampler
+from crossgraft.tune.image_protocols import is_identity
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.objectives import OBJECTIVES, Objective
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.presets import PRESETS, Preset
-from crossgraft.tune.protocols import AddsAdapters, Method, Regularizer, form_of, is_identity
+from crossgraft.tune.protocols import AddsAdapters, Method, Regularizer, form_of
 from crossgraft.tune.record import PluginRecord
 from crossgraft.tune.regularizers import REGULARIZERS
 

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from crossgraft.conflicts import HasConflicts, HasRemarks
 from crossgraft.errors import UsageError
 from crossgraft.tasks import Task
-from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.launch import has_bf16, missing_gpus
+from crossgraft.tune.engine.selection_rule import Keep
 from crossgraft.tune.engine.settings import TrainerSettings, schedule_of
+from crossgraft.tune.image_protocols import is_identity
 from crossgraft.tune.options import BatchNormMode
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.domain_rules import TrainingDomains, notes_by_domains, refusal_by_domains, warnings_by_domains
 from crossgraft.tune.planning.step_cost import fewest_in_a_batch
-from crossgraft.tune.protocols import is_identity, keeps_reference
+from crossgraft.tune.protocols import keeps_reference
 
 
 @dataclass(frozen=True)
@@ -439,19 +440,16 @@ def notes_on(situation: TrainingSituation) -> list[str]:
     return [*refusals, *about_domains, *(remark for plugin in remarking for remark in plugin.remarks(situation))]
 
 
+class _Fields(dict[str, object]):
+    """What a text may name, looked up where it does."""
+
+    def __init__(self, situation: TrainingSituation) -> None:
+        super().__init__()
+        self._situation = situation
+
+    def __missing__(self, name: str) -> object:
+        return getattr(self._situation, name)
+
+
 def _fill(text: str, situation: TrainingSituation) -> str:
-    names = ("plugins", "settings", "task", "num_train", "num_classes", "num_jobs", "method", "regularizers")
-    names += (
-        "keep",
-        "fewest_val",
-        "keepers",
-        "images_at_once",
-        "single_label_transforms",
-        "given_in_grid",
-        "trained_batch_norms",
-        "moved_batch_norms",
-        "missing_gpus",
-        "missed_by_schedule",
-        "feature_transforms",
-    )
-    return text.format(**{name: getattr(situation, name) for name in names})
+    return text.format_map(_Fields(situation))

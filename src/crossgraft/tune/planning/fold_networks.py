@@ -39,7 +39,7 @@ def open_adapter(folder: str | Path | None, method: object) -> PeftFiles | None:
     """
     if folder is None:
         return None
-    asked = _in_words(method)
+    asked = str(typed_choice(method)).strip()
     if asked.partition(":")[0] != LoRA.name:
         raise UsageError(
             f"--adapter is a LoRA that training goes on from, but --method {asked} trains no LoRA. Say --method lora, or leave "
@@ -53,11 +53,12 @@ def open_adapter(folder: str | Path | None, method: object) -> PeftFiles | None:
     return read_files(folder)
 
 
-def _in_words(method: object) -> str:
-    if isinstance(method, Mapping):
-        options = [f"{name}={value}" for name, value in method.items() if name != "name"]
-        return f"{method.get('name', '')}{':' if options else ''}{','.join(options)}"
-    return method.strip() if isinstance(method, str) else spell(method)
+def typed_choice(choice: Any) -> Any:
+    """A plug-in as a command line names it, however it was given; None stays."""
+    if isinstance(choice, Mapping):
+        options = ",".join(f"{name}={value}" for name, value in choice.items() if name != "name")
+        return f"{choice.get('name', '')}:{options}" if options else choice.get("name", "")
+    return choice if choice is None or isinstance(choice, str) else spell(choice)
 
 
 def put_first_adapters_in(classifier: Classifier, method: Any, files: PeftFiles | None, *, seed: int) -> list[str]:
@@ -114,6 +115,19 @@ def find_model(
     return specs[0]
 
 
+def model_of(options: TuneOptions) -> ModelSpec:
+    """The one that the options of a fine-tuning name. Raises as ``find_model``."""
+    return find_model(
+        options.model,
+        options.weights_dir,
+        options.allow_code,
+        weights_key=options.weights_key,
+        weights_prefix=options.weights_prefix,
+        allow_download=options.allow_download,
+        reporter=options.reporter,
+    )
+
+
 def load_start(spec: ModelSpec, options: TuneOptions, *, scratch: bool, reporter: Reporter) -> Backbone:
     """The network with its pretrained weights, or with random ones (``scratch``).
 
@@ -138,14 +152,14 @@ class FoldNetworks:
 
     Attributes:
         load_start: Gives the network as it was prepared.
-        load_pretrained: Gives the one with pretrained weights; None where they are not here.
+        pretrained: Gives the one with its weights and statistics as they came; None where they are not here.
         images: Training images of the fold.
         device: Where statistics are estimated.
         adapts: Whether training starts with statistics of these images.
     """
 
     load_start: Callable[[], Classifier]
-    load_pretrained: Callable[[], Classifier | None]
+    pretrained: Callable[[], Classifier | None]
     images: TrainingImages
     device: str
     adapts: bool = False
@@ -160,20 +174,16 @@ class FoldNetworks:
         """What a checkpoint says of the start, where that is computed: its last digits depend on the number of threads."""
         return {"starting weights": weights_fingerprint(self.load_start())[:16]} if self.adapts else {}
 
-    def pretrained(self) -> Classifier | None:
-        """With its weights and statistics as they came; None where they are not here."""
-        return self.load_pretrained()
-
     def adapted(self) -> Classifier | None:
         """The pretrained network with statistics of the training images; None where it has no BatchNorm, or is not here."""
         if not self._statistics:
             return None
-        pretrained = self.load_pretrained()
+        pretrained = self.pretrained()
         return None if pretrained is None else _with(self._statistics, pretrained)
 
     @cached_property
     def _statistics(self) -> Statistics:
-        pretrained = self.load_pretrained()
+        pretrained = self.pretrained()
         layers = [] if pretrained is None else batch_norms_of(pretrained)
         if pretrained is None or not layers:
             return {}

@@ -8,8 +8,7 @@ from typing import cast
 
 from crossgraft.options._option import Option, options_of
 from crossgraft.running.command_line import display_value
-from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import FIRST_SETTINGS, TrainerSettings, Tuning
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.batch_norm import BatchNorm

@@ -14,15 +14,21 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.unattended import is_unattended
-from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
+from crossgraft.tune.engine.selection_rule import MOST_TRAININGS, TOLERANCE
 from crossgraft.tune.engine.step import selection_applied
 from crossgraft.tune.planning.batch_norm import about_few_steps
 from crossgraft.tune.planning.contradictions import notes_on, warnings_on
-from crossgraft.tune.planning.flops import network_multiply_adds, training_multiply_adds
 from crossgraft.tune.planning.in_force import InForce
 from crossgraft.tune.planning.preparation import Preparation, settings_at
 from crossgraft.tune.planning.rows import make_feed
-from crossgraft.tune.planning.step_cost import NOBODY_WAITS, StepCost, measure_step, steps_per_epoch
+from crossgraft.tune.planning.step_cost import (
+    NOBODY_WAITS,
+    StepCost,
+    measure_step,
+    network_multiply_adds,
+    steps_per_epoch,
+    training_multiply_adds,
+)
 from crossgraft.tune.protocols import SaysWhatItFound, Selection, attach
 from crossgraft.tune.record import PlanRecord, PlanRow
 from crossgraft.tune.words import adapters_in_words, compared_in_words, flops_in_words, memory_in_words, own_in_words

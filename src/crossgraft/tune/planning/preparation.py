@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,8 +26,7 @@ from crossgraft.records.base import CheckRecord
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import MultiClassTask, Task
 from crossgraft.tune.engine.gradient_norms import trained_blocks
-from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings, schedule_of
 from crossgraft.tune.engine.step import training_batch_norms
 from crossgraft.tune.measuring.selection_metrics import choose_rule
@@ -47,7 +45,7 @@ from crossgraft.tune.planning.choices import (
 )
 from crossgraft.tune.planning.contradictions import TrainingSituation, refuse_contradictions
 from crossgraft.tune.planning.domain_rules import TrainingDomains, in_whole_shares, training_domains
-from crossgraft.tune.planning.fold_networks import find_model, load_start, open_adapter, put_first_adapters_in
+from crossgraft.tune.planning.fold_networks import load_start, model_of, open_adapter, put_first_adapters_in, typed_choice
 from crossgraft.tune.planning.leave_out import left_out_in_words
 from crossgraft.tune.planning.rows import FoldData, make_fold_data
 from crossgraft.tune.planning.step_cost import steps_per_epoch
@@ -73,28 +71,16 @@ class Request:
     adapter: PeftFiles | None = None
 
     @classmethod
-    def of(cls, options: TuneOptions, *, around_model: AbstractContextManager[None] | None = None) -> Request:
-        """Look every name up, that of the model last and within ``around_model``.
+    def of(cls, options: TuneOptions) -> Request:
+        """Look every name up, that of the model last.
 
         Raises:
             UnknownNameError: A name is not known.
             UsageError: An option has no meaning.
             DataError: The adapter is damaged.
         """
-        adapter = open_adapter(options.adapter, options.method)
-        points = read_grid(options.grid)
-        refuse_unknown_names(options)
-        with around_model or nullcontext():
-            spec = find_model(
-                options.model,
-                options.weights_dir,
-                options.allow_code,
-                weights_key=options.weights_key,
-                weights_prefix=options.weights_prefix,
-                allow_download=options.allow_download,
-                reporter=options.reporter,
-            )
-        return cls(options, spec, points, adapter)
+        points, adapter = read_names(options)
+        return cls(options, model_of(options), points, adapter)
 
     def with_options(self, options: TuneOptions) -> Request:
         """The same model with other options."""
@@ -119,6 +105,14 @@ class Request:
         }
 
 
+def read_names(options: TuneOptions) -> tuple[list[GridPoint], PeftFiles | None]:
+    """Points of the grid and files of ``--adapter``, with the names of all plug-ins looked up. Raises as ``Request.of``."""
+    adapter = open_adapter(options.adapter, options.method)
+    points = read_grid(options.grid)
+    refuse_unknown_names(options)
+    return points, adapter
+
+
 def refuse_unknown_names(options: TuneOptions) -> None:
     """Raise for a misspelled plug-in, an option of one, or a threshold rule."""
     choose_plugins(options, MultiClassTask())
@@ -135,19 +129,12 @@ def as_typed(values: Mapping[str, Any]) -> dict[str, Any]:
             continue
         value = typed[name]
         several = isinstance(value, Sequence) and not isinstance(value, str)
-        typed[name] = tuple(_text(each) for each in value) if several else _text(value)
+        typed[name] = tuple(typed_choice(each) for each in value) if several else typed_choice(value)
     if isinstance(typed["grid"], Mapping):
         typed["grid"] = [f"{name}={','.join(f'{v:g}' for v in values)}" for name, values in typed["grid"].items()]
     if isinstance(typed["model"], ModelSpec):
         typed["model"] = typed["model"].typed
     return typed
-
-
-def _text(choice: Any) -> Any:
-    if isinstance(choice, Mapping):
-        options = ",".join(f"{name}={value}" for name, value in choice.items() if name != "name")
-        return f"{choice.get('name', '')}:{options}" if options else choice.get("name", "")
-    return choice if choice is None or isinstance(choice, str) else spell(choice)
 
 
 @dataclass(frozen=True, eq=False)

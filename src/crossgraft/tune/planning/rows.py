@@ -185,7 +185,8 @@ def open_rows(data: str | Path | Dataset, options: TuneOptions, reporter: Report
         rows.origins["val"] += f", {fewer} images of each class"
     for parts in rows.parts:
         _refuse_missing_classes(dataset, parts)
-        _refuse_empty_test(dataset, parts)
+        if parts.test.size == 0:
+            raise DataError(f"{dataset.name} has no test rows{parts.where}, so nothing can be said about the result.")
     columns_of(dataset, options.subgroups)
     return rows
 
@@ -307,11 +308,6 @@ def _refuse_missing_classes(dataset: Dataset, parts: FoldRows) -> None:
                 f"Among the {len(parts.train)} training rows{where} of {dataset.name}, {extent} image has the {what}, so it "
                 "cannot be learned. Give more images, leave it out, or choose another split."
             )
-
-
-def _refuse_empty_test(dataset: Dataset, parts: FoldRows) -> None:
-    if parts.test.size == 0:
-        raise DataError(f"{dataset.name} has no test rows{parts.where}, so nothing can be said about the result.")
 
 
 def columns_of(dataset: Dataset, names: str | Sequence[str] | None) -> dict[str, np.ndarray]:

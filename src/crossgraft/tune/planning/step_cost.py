@@ -1,4 +1,4 @@
-"""What one step takes: some steps are made on a copy of the network, and all but the first are timed."""
+"""What one step takes: some steps are made on a copy of the network, and all but the first are timed; its #FLOPs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from crossgraft.errors import CrossgraftError, OutOfMemoryError
 from crossgraft.features.extract import seconds_a_row
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
+from crossgraft.models.multiply_adds import forward_multiply_adds, multiply_adds
+from crossgraft.models.taps import modes_kept
 from crossgraft.progress import TypicalClock
+from crossgraft.seeding import torch_generator
 from crossgraft.tune.engine.contract import StepReport
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.trainer import train
-from crossgraft.tune.feature_transform import FeatureTransform
 from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch
-from crossgraft.tune.objective import Objective
-from crossgraft.tune.protocols import Regularizer, Selection
+from crossgraft.tune.protocols import FeatureTransform, ForwardStart, LooksInside, Objective, Regularizer, Selection, StepContext
 
 
 def steps_per_epoch(num_train: int, batch_size: int) -> int:
@@ -326,3 +327,52 @@ def _of_one_epoch(settings: TrainerSettings) -> TrainerSettings:
         look_every_steps=1,
         num_processes=1,
     )
+
+
+_IMAGES = 2
+"""A placebo predicts one image from another."""
+
+
+def network_multiply_adds(classifier: Classifier) -> int:
+    """Multiply–adds of a forward pass of one image, head and adapters among it. Modes and random numbers stay as they are."""
+    images = _black_images(classifier, 1)
+    return forward_multiply_adds(classifier, lambda: classifier(images))
+
+
+def training_multiply_adds(classifier: Classifier, regularizer: Regularizer) -> int | None:
+    """Multiply–adds of one image in training: forward pass and terms of an attached regulariser; None: it does not look inside.
+
+    The backward pass, which takes about twice as much, is not counted: tables of papers do not either.
+    """
+    if not isinstance(regularizer, LooksInside):
+        return None
+    images, begin = _black_images(classifier, _IMAGES), regularizer.before_forward
+
+    def step() -> None:
+        generator, places = torch_generator(0, "multiply-adds"), torch.arange(_IMAGES)
+        begin(ForwardStart(generator, places, _IMAGES))
+        output = classifier.features_and_logits(images)
+        regularizer.loss(
+            StepContext(
+                classifier=classifier,
+                images=images,
+                targets=torch.zeros_like(output.logits),
+                rows=places,
+                features=output.features,
+                logits=output.logits,
+                step=0,
+                num_processes=1,
+                generator=generator,
+                num_images=_IMAGES,
+                num_images_of_all=_IMAGES,
+            )
+        )
+
+    with modes_kept(classifier), torch.enable_grad():
+        classifier.eval()
+        return multiply_adds(step) // _IMAGES
+
+
+def _black_images(classifier: Classifier, number: int) -> torch.Tensor:
+    taken = classifier.preprocessing
+    return classifier.head.weight.new_zeros(number, taken.channels, taken.height_pixels, taken.width_pixels)

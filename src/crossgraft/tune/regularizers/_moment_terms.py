@@ -21,7 +21,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
 from crossgraft.storage.atomic import atomic_file, remove_leftovers
 from crossgraft.tune.protocols import StepContext, TrainingSet
-from crossgraft.tune.regularizers._reference import features_of_batches, has_trained_adapters, starting_network
+from crossgraft.tune.regularizers._reference import features_of_batches, has_trained_adapters, starting_network, wide
 
 
 class Moments(NamedTuple):
@@ -88,11 +88,6 @@ def moments_of_batch(context: StepContext, features: Float[Tensor, "batch num_fe
     # The scatter does not change with the mean to first order, because centred rows add up to zero.
     centred = rows - mean.detach()
     return Moments(mean, context.sum_over_processes(centred.T @ centred) / (count - 1))
-
-
-def wide(tensor: Tensor) -> Tensor:
-    """At least float32."""
-    return tensor if tensor.dtype == torch.float64 else tensor.float()
 
 
 FORMAT_VERSION = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -133,3 +134,8 @@ class PairedReference:
             return sent(self._source[context.rows.cpu()], context.features.device)
         (features,) = features_of_batches(self._source, [context.images], like=self._like)
         return features
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """At least float32."""
+    return tensor if tensor.dtype == torch.float64 else tensor.float()

@@ -11,8 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from crossgraft.errors import UsageError
-from crossgraft.models.classifier import Classifier
-from crossgraft.tune.protocols import Regularizer, StepContext, TrainingSet
+from crossgraft.tune.protocols import Regularizer, StepContext
+from crossgraft.tune.regularizers._reference import wide
 
 
 @dataclass
@@ -51,17 +51,10 @@ class BSS(Regularizer):
         if self.k < 1:
             raise UsageError(f"k of bss must be at least 1, found {self.k}.")
 
-    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
-        """Nothing: the term looks at the batch alone."""
-
     def loss(self, context: StepContext) -> dict[str, Tensor]:
         """The term ``weakest``."""
         with torch.autocast(context.features.device.type, enabled=False):
-            features = context.features.to(torch.promote_types(context.features.dtype, torch.float32))
-            return {"weakest": self.weight * smallest_squares(context.of_all_processes(features), self.k)}
-
-    def detach(self) -> None:
-        """Nothing was left anywhere."""
+            return {"weakest": self.weight * smallest_squares(context.of_all_processes(wide(context.features)), self.k)}
 
 
 def smallest_squares(features: Float[Tensor, "batch num_features"], k: int) -> Float[Tensor, ""]:

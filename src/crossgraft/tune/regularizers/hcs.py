@@ -15,7 +15,7 @@ from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.protocols import LOOK_EVERY_STEPS, Regularizer, StepContext, StepUpdate, TrainingSet
 from crossgraft.tune.regularizers._batch_cka import FEWEST_DEBIASED, batch_cka
-from crossgraft.tune.regularizers._reference import PairedReference, remarks_on_pairs
+from crossgraft.tune.regularizers._reference import PairedReference, remarks_on_pairs, wide
 
 
 @dataclass
@@ -130,7 +130,7 @@ class HCS(Regularizer):
             )
         reference = self._pretrained.features(context)
         with torch.autocast(context.features.device.type, enabled=False):
-            both = torch.cat([_precise(context.features), _precise(reference)], dim=1)
+            both = torch.cat([wide(context.features), wide(reference)], dim=1)
             ours, theirs = context.of_all_processes(both).tensor_split(2, dim=1)
             cka, is_defined = batch_cka(ours, theirs, debiased=self.debiased)
         self._undefined = ~is_defined if self._undefined is None else self._undefined | ~is_defined
@@ -157,7 +157,3 @@ class HCS(Regularizer):
         """Forget the pretrained network; nothing was left on the one that is trained."""
         self._warn_once()
         self._pretrained = self._undefined = None
-
-
-def _precise(features: Tensor) -> Tensor:
-    return features.to(torch.promote_types(features.dtype, torch.float32))

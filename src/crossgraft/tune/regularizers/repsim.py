@@ -16,15 +16,8 @@ from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.protocols import Regularizer, StepContext, StepUpdate, TrainingSet
 from crossgraft.tune.regularizers._batch_cka import FEWEST_DEBIASED, cka_distance
-from crossgraft.tune.regularizers._moment_terms import (
-    MomentMatching,
-    Moments,
-    Normalize,
-    moments_of_batch,
-    starting_moments,
-    wide,
-)
-from crossgraft.tune.regularizers._reference import FEWEST_COMPARED, PairedReference, remarks_on_pairs
+from crossgraft.tune.regularizers._moment_terms import MomentMatching, Moments, Normalize, moments_of_batch, starting_moments
+from crossgraft.tune.regularizers._reference import FEWEST_COMPARED, PairedReference, remarks_on_pairs, wide
 
 Features = Float[Tensor, "batch num_features"]
 

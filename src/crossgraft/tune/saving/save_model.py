@@ -76,14 +76,14 @@ def _items(facts: Sequence[tuple[str, str]]) -> str:
 
 def _identity(facts: SavedModelRecord) -> str:
     model = facts.model
-    task = recorded_task(facts)
+    task, weights = recorded_task(facts), _text(short_fingerprint(model.weights_fingerprint))
     plugins = [
         (_text(kind_in_words(plugin).capitalize()), f"{_text(plugin.named)} ({_text(plugin.used)})") for plugin in facts.plugins
     ]
     return _items(
         [
             ("Architecture", f"{_text(model.architecture)} ({_text(model.source)}), {count(model.num_parameters)} parameters"),
-            ("Pretrained weights", "none (trained from scratch)" if model.from_scratch else _weights(model)),
+            ("Pretrained weights", "none (trained from scratch)" if model.from_scratch else f"fingerprint {weights}"),
             (task.heading, ", ".join(_text(name) for name in facts.class_names)),
             *([] if task.partitions else [("Task", "an image may have several labels, or none")]),
             ("Images become", _text(model.preprocessing.description)),
@@ -93,10 +93,6 @@ def _identity(facts: SavedModelRecord) -> str:
             ("Fingerprint of the weights", _text(short_fingerprint(facts.weights_fingerprint))),
         ]
     )
-
-
-def _weights(model: TunedModelRecord) -> str:
-    return f"fingerprint {_text(short_fingerprint(model.weights_fingerprint))}"
 
 
 def _data(data: TrainingDataRecord) -> str:

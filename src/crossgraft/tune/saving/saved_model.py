@@ -37,7 +37,7 @@ from crossgraft.models.trusted_code import TrustedCode, trusted_code
 from crossgraft.paths import read_whole
 from crossgraft.records.base import SCHEMA_VERSION, RunRecord
 from crossgraft.tasks import DEFAULT_THRESHOLD, recorded_task
-from crossgraft.tune.parts import logits_of_batches
+from crossgraft.tune.measuring.logits import logits_of_batches
 from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.saving.record import SavedModelRecord

@@ -212,41 +212,26 @@ def wasserstein(prediction: Tokens, target: Tokens) -> Float[Tensor, ""]:
     return (prediction.sort(dim=1).values - target.sort(dim=1).values).abs().mean()
 
 
-def l1(prediction: Tokens, target: Tokens) -> Float[Tensor, ""]:
-    """Mean absolute difference."""
-    return functional.l1_loss(prediction, target)
-
-
-def mse(prediction: Tokens, target: Tokens) -> Float[Tensor, ""]:
-    """Mean squared difference."""
-    return functional.mse_loss(prediction, target)
-
-
-def smooth_l1(prediction: Tokens, target: Tokens) -> Float[Tensor, ""]:
-    """Mean of a squared difference below 1 and an absolute one above."""
-    return functional.smooth_l1_loss(prediction, target)
-
-
 def norm_l2(prediction: Tokens, target: Tokens) -> Float[Tensor, ""]:
     """``l2`` of standardised tokens: what the released code calls norm_mse."""
     return l2(standardised(prediction), standardised(target))
 
 
 def norm_mse(prediction: Tokens, target: Tokens) -> Float[Tensor, ""]:
-    """``mse`` of standardised tokens: what the paper writes."""
-    return mse(standardised(prediction), standardised(target))
+    """The mean squared difference of standardised tokens: what the paper writes."""
+    return functional.mse_loss(standardised(prediction), standardised(target))
 
 
 DISTANCES: Mapping[str, Distance] = {
     "norm_l2": norm_l2,
     "norm_mse": norm_mse,
-    "mse": mse,
-    "l1": l1,
-    "smooth_l1": smooth_l1,
+    "mse": functional.mse_loss,
+    "l1": functional.l1_loss,
+    "smooth_l1": functional.smooth_l1_loss,
     "cosine": cosine,
     "kl": kl,
     "wasserstein": wasserstein,
 }
 """By the name that an option has."""
-OF_STANDARDISED: Mapping[str, Distance] = {**DISTANCES, "norm_l2": l2, "norm_mse": mse}
+OF_STANDARDISED: Mapping[str, Distance] = {**DISTANCES, "norm_l2": l2, "norm_mse": functional.mse_loss}
 """The same where tokens were standardised before they were predicted (``order="paper"``)."""

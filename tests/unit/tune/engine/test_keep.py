@@ -9,7 +9,7 @@ from safetensors import safe_open
 
 from crossgraft.errors import UsageError
 from crossgraft.tune.engine.checkpoint import FILE_NAME, read_checkpoint, write_checkpoint
-from crossgraft.tune.engine.keep import Keep
+from crossgraft.tune.engine.selection_rule import Keep
 from crossgraft.tune.regularizers import BSS, DELTA, L2SP, RepSim
 from support.training import DoubleFeed, largest_difference, same_bits, train_one
 

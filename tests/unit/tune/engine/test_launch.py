@@ -14,9 +14,8 @@ from crossgraft.errors import CrossgraftError, DivergedError, UsageError
 from crossgraft.models.sources.factory import find_factory
 from crossgraft.models.trusted_code import trusted_code
 from crossgraft.tune.engine.contract import TrainingJob
-from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.launch import check_processes, listen, make_fabric, packed, sendable, unpacked
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.regularizers import L2SP, RepSim
 from support import forked

@@ -11,8 +11,7 @@ from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
 from crossgraft.tasks import task_named
-from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.selection_rule import Keep, SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batches import BatchPlan
 from crossgraft.tune.methods import Linear

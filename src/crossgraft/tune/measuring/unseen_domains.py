@@ -18,10 +18,9 @@ from crossgraft.errors import NotApplicable
 from crossgraft.metrics import METRICS, MetricValue, auc, auc_combination, balanced_accuracy, balanced_accuracy_combination
 from crossgraft.metrics._intervals import CONFIDENCE
 from crossgraft.metrics.words import overall
-from crossgraft.tune.jobs import Trained
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
 from crossgraft.tune.parts import FoldRows, LeftOut
-from crossgraft.tune.record import DomainMetricRecord, UnseenDomainRecord, UnseenDomainsRecord, WorstDomainRecord
+from crossgraft.tune.record import DomainMetricRecord, GridPointRecord, UnseenDomainRecord, UnseenDomainsRecord, WorstDomainRecord
 from crossgraft.words.formatting import joined
 
 Rows = Bool[np.ndarray, " num_rows"]
@@ -199,7 +198,7 @@ def describe_unseen_domains(
     left_out: LeftOut,
     parts: Sequence[FoldRows],
     predictions: Mapping[str, FoldPredictions],
-    picked: Mapping[str, Trained],
+    picked: Mapping[str, GridPointRecord],
     alone: Mapping[str, Evaluation],
     picked_by: Mapping[str, str],
 ) -> UnseenDomainsRecord:
@@ -210,7 +209,7 @@ def describe_unseen_domains(
         left_out: What was asked.
         parts: Parts of each training.
         predictions: Domain → what the model without it says; not of those that failed.
-        picked: Domain → the training that was picked.
+        picked: Domain → the point of the grid that was picked.
         alone: Domain → everything that was measured there.
         picked_by: Domain → metric that picked the model.
     """
@@ -244,12 +243,12 @@ def _domain(
     measure: DomainMeasure,
     parts: FoldRows,
     measured: MeasuredDomain | None,
-    picked: Mapping[str, Trained],
+    picked: Mapping[str, GridPointRecord],
     alone: Mapping[str, Evaluation],
     picked_by: Mapping[str, str],
 ) -> UnseenDomainRecord:
     name, groups = str(parts.domain), measure.dataset.groups
-    point = picked[name].record.point if name in picked else None
+    point = picked.get(name)
     return UnseenDomainRecord(
         domain=name,
         num_train=len(parts.train),

@@ -5,7 +5,7 @@ import pytest
 
 from crossgraft.data.domains import read_domains
 from crossgraft.metrics import auc, balanced_accuracy, balanced_accuracy_combination
-from crossgraft.tune.domains.measuring import DIFFERENCES, SHARES, DomainMeasure
+from crossgraft.tune.measuring.unseen_domains import DIFFERENCES, SHARES, DomainMeasure
 from crossgraft.tune.parts import FoldRows
 from support.domains import HOSPITALS, of_hospitals
 

@@ -1,1 +1,0 @@
-"""Domains that training never saw: what is measured on them, and what a person sees of it."""
