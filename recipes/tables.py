@@ -165,15 +165,19 @@ def typeset(text: str) -> str:
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]], numbers_from: int | None = None) -> str:
     """A table; columns from ``numbers_from`` on are aligned to the right."""
     if numbers_from is None:
-        return "\n".join([row_of(head), "|---" * len(head) + "|", *map(row_of, rows)])
+        return f"{row_of(head)}\n{'|---' * len(head)}|\n{body(rows)}".rstrip("\n")
     rule = ["---" if column < numbers_from else "---:" for column in range(len(head))]
-    return "\n".join(map(row_of, [head, rule, *rows]))
+    return body([head, rule, *rows])
 
 
-def table(rows: Iterable[Mapping[str, object]]) -> str:
-    """A table whose rows name their cells by columns; those of the first row are its head."""
-    rows = list(rows)
-    return markdown(list(rows[0]), [list(row.values()) for row in rows])
+def body(rows: Iterable[Iterable[object]]) -> str:
+    """Lines of a table whose head stands in the page."""
+    return "\n".join(map(row_of, rows))
+
+
+def body_of(rows: pd.DataFrame, *cells: str) -> str:
+    """The same with a line for each row; cells are formats of its columns, such as ``{mean:.3f}``."""
+    return "\n".join(row_of(cells).format(**row) for row in rows.to_dict("records"))
 
 
 def row_of(cells: Iterable[object]) -> str:
