@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,9 @@ from scipy import stats
 from crossgraft.seeding import generator
 
 PLACE = ["set", "model", "seed"]
+
+Lines = Iterator[list[object]]
+"""Cells of a table, line by line."""
 
 
 def read_csv(file: Path) -> pd.DataFrame:

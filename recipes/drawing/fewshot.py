@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pandas as pd
 from drawing.fewshot_gap import fields as of_gaps
-from tables import Difference, body, difference, markdown, mean, read, signed
+from tables import Difference, Lines, body, difference, markdown, mean, read, signed
 
 SETS = {
     "omniglot": "Omniglot",
@@ -111,33 +111,31 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     return {
         "num_rows": str(len(rows)),
         "sets": "; ".join(SETS.values()),
-        "gains": gains(rows, "heads", EQUAL),
-        "by_set": by_set(rows),
-        "uneven": gains(rows, "heads", [UNEVEN]),
-        "balanced_gains": gains(rows, BALANCED, [UNEVEN]),
+        "gains": body(gains(rows, "heads", EQUAL)),
+        "by_set": body(by_set(rows)),
+        "uneven": body(gains(rows, "heads", [UNEVEN])),
+        "balanced_gains": body(gains(rows, BALANCED, [UNEVEN])),
         "balanced": accuracies(rows, BALANCED, UNEVEN),
         **told(rows),
         "heads": "".join(f"### {title}\n\n{accuracies(rows, 'heads', rule)}\n\n" for rule, title in SHOTS.items()),
         "named": "\n\n".join(f"{title}:\n\n{text}" for rule, title in SHOTS.items() if (text := accuracies(rows, "named", rule))),
         "inside": accuracies(rows, "inside", FIVE),
         "on_gpus": on_gpus(rows),
-        "inside_gains": gains(rows, "inside", [FIVE]),
+        "inside_gains": body(gains(rows, "inside", [FIVE])),
         "rates": accuracies(rows, "rates", FIVE),
         "tsa_elsewhere": without_depthwise(rows, "tsa:learning_rate=unseen"),
-        "costs": costs(rows),
+        "costs": body(costs(rows)),
         **of_gaps(results, figures),
     }
 
 
-def gains(rows: pd.DataFrame, kind: str, rules: Sequence[str]) -> str:
+def gains(rows: pd.DataFrame, kind: str, rules: Sequence[str]) -> Lines:
     """Each head against each of the two baselines."""
-    lines = []
     for head, rule in product([each for each in heads_of(rows, kind) if each not in baselines_of(kind)], rules):
         found = [gain(rows, kind, rule, head, baseline) for baseline in BASELINES]
         if (last := found[-1]).over_sets is not None:
             cells = [cell for each in found for cell in (signed(each.over_sets), f"{each.above} / {each.below}")]
-            lines.append([SPELLED[head], SHOTS[rule], *cells, last.over_sets.pairs, last.pairs])
-    return body(lines)
+            yield [SPELLED[head], SHOTS[rule], *cells, last.over_sets.pairs, last.pairs]
 
 
 def inside_alone(rows: pd.DataFrame) -> list[str]:
@@ -170,15 +168,13 @@ def ahead_or_behind(rows: pd.DataFrame, where: str, asked: Sequence[tuple[str, s
     return f"**{where}**, above both baselines: {one}. Below at least one of them: {other}."
 
 
-def by_set(rows: pd.DataFrame) -> str:
+def by_set(rows: pd.DataFrame) -> Lines:
     """Differences to logistic regression, set by set, of the heads that a user would pay for."""
-    lines = []
     for name, title in SETS.items():
         for head, kind in PAID_FOR.items():
             found = [gain(rows[rows["set"] == name], kind, rule, head, "logistic") for rule in EQUAL]
             if any(each.pairs for each in found):
-                lines.append([title, SPELLED[head], *map(on_one_set, found)])
-    return body(lines)
+                yield [title, SPELLED[head], *map(on_one_set, found)]
 
 
 def on_one_set(found: Gain) -> str:
@@ -214,17 +210,15 @@ def on_gpus(rows: pd.DataFrame) -> str:
     return " ".join(f"Lines computed on an {device}: {number}." for device, number in found["device"].value_counts().items())
 
 
-def costs(rows: pd.DataFrame) -> str:
+def costs(rows: pd.DataFrame) -> Lines:
     """Milliseconds of fit and predict, median over the sets, by network and rule."""
-    lines = []
     for kind, heads in {"heads": heads_of(rows, "heads"), "inside": inside_alone(rows)}.items():
         own = rows[rows["kind"] == kind].dropna(subset="milliseconds")
         found = own.groupby(["head", "network", "sampler"])["milliseconds"].agg(median)
         for head, network in product(heads, sorted({*own["network"]})):
             of = [found.get((head, network, rule)) for rule in SHOTS]
             if any(each is not None for each in of):
-                lines.append([SPELLED[head], network, *("–" if each is None else milliseconds(each) for each in of)])
-    return body(lines)
+                yield [SPELLED[head], network, *("–" if each is None else milliseconds(each) for each in of)]
 
 
 def milliseconds(cost: float) -> str:

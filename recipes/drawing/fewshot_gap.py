@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 from figures import figure
-from tables import Difference, body, difference, mean, number, read_csv, signed
+from tables import Difference, Lines, body, difference, mean, number, read_csv, signed
 
 HEADS = {
     "ncc": "embeddings (NCC)",
@@ -28,9 +28,9 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     return {
         **claims(rows),
         "gap_panels": panels(rows),
-        "gap_moves": moves(rows),
-        "gap_coefficients": coefficients(rows),
-        "class_weights": class_weights(weights),
+        "gap_moves": body(moves(rows)),
+        "gap_coefficients": body(coefficients(rows)),
+        "class_weights": body(class_weights(weights)),
     }
 
 
@@ -98,38 +98,32 @@ def draw_panels(path: Path, rows: pd.DataFrame) -> None:
         drawn.axes[0].legend(frameon=False, loc="upper left")
 
 
-def moves(rows: pd.DataFrame) -> str:
+def moves(rows: pd.DataFrame) -> Lines:
     """Accuracy less that of the head as it is, with the gap set."""
-    lines = []
     for rule, (head, title) in product(RULES, HEADS.items()):
         cells = [signed(difference(at(rows, rule, head, "features", place, "difference"))) for place in (CLOSED, 1.0, 4.0)]
         whole, closed, wide = (mean(at(rows, rule, head, "features", place, "gap")) for place in (0.0, CLOSED, 4.0))
-        lines.append([rule, title, f"{whole:.2f} → {closed:.2f}", f"{wide:.2f}", *cells])
-    return body(lines)
+        yield [rule, title, f"{whole:.2f} → {closed:.2f}", f"{wide:.2f}", *cells]
 
 
-def coefficients(rows: pd.DataFrame) -> str:
+def coefficients(rows: pd.DataFrame) -> Lines:
     """M‖Θ‖² and what it bounds, under Meta-Dataset's rule."""
     own = rows[(rows["episodes_by"] == "Meta-Dataset") & (rows["moved"] == "training") & rows["coefficient"].notna()]
-    lines = []
     for head, title in HEADS.items():
         for step, of_step in own[own["head"] == head].groupby("at"):
             bound, ratio = (of_step.groupby("set")[column].mean() for column in ("coefficient", "squared_ratio"))
             cells = [f"{bound.min():.2f} to {bound.max():.2f}", f"{mean(ratio):.2f} ({ratio.min():.2f} to {ratio.max():.2f})"]
-            lines.append([title, f"{step:.0f}", *cells])
-    return body(lines)
+            yield [title, f"{step:.0f}", *cells]
 
 
-def class_weights(rows: pd.DataFrame) -> str:
+def class_weights(rows: pd.DataFrame) -> Lines:
     """SIM's Table 4 on four sets."""
-    lines = []
     for name, of_set in rows.groupby("set", sort=False):
         own = {row.head: row for row in of_set.itertuples()}
         zero, tip, meta = (own[head] for head in ("Zero-shot", "Tip-Adapter-F", "Meta-Adapter"))
         accuracy = f"{tip.accuracy:.3f}{half(tip.half_width)}"
         less_tip = [f"{row.accuracy:.3f} ({row.less_tip_adapter:+.3f}{half(row.less_tip_adapter_half)})" for row in (zero, meta)]
-        lines.append([name, accuracy, *less_tip, *(gain(own[f"{row.head} + ρSIM"]) for row in (tip, meta))])
-    return body(lines)
+        yield [name, accuracy, *less_tip, *(gain(own[f"{row.head} + ρSIM"]) for row in (tip, meta))]
 
 
 def half(width: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy import stats
-from tables import body, body_of, half_width, markdown, mean, read_csv, typeset
+from tables import Lines, body, body_of, half_width, markdown, mean, read_csv, typeset
 
 YARDSTICK = "Linear probe"
 Agreement = dict[tuple[str, str], list[float]]
@@ -33,7 +33,7 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "findings": "\n".join(f"- {each}" for each in findings(titles, scores, orders, ranks, agreement)),
         "orders": "\n\n".join(order_table(title, orders[orders["set"] == title]) for title in titles),
         "logme": body([model, *cells] for model, cells in shown.iterrows()),
-        "with_probe": probe_table([score for score in scores if score != YARDSTICK], agreement),
+        "with_probe": body(probe_table([score for score in scores if score != YARDSTICK], agreement)),
         "matrix": matrix(scores, agreement),
         "costs": body_of(costs, "{score}", "{median:.3f}", "{largest:.3f}"),
         "warnings": body(warnings.to_numpy().tolist()),
@@ -87,13 +87,11 @@ def findings(
     yield f"It is below 0 on average for: {', '.join(below) or 'none'}."
 
 
-def probe_table(scores: Sequence[str], agreement: Agreement) -> str:
-    lines = []
+def probe_table(scores: Sequence[str], agreement: Agreement) -> Lines:
     for score in sorted(scores, key=lambda score: -mean(agreement[score, YARDSTICK])):
         values = agreement[score, YARDSTICK]
         middle, half = mean(values), half_width(values)
-        lines.append([score, *map(number, values), f"{number(middle)} [{number(middle - half)}, {number(middle + half)}]"])
-    return body(lines)
+        yield [score, *map(number, values), f"{number(middle)} [{number(middle - half)}, {number(middle + half)}]"]
 
 
 def matrix(scores: Sequence[str], agreement: Agreement) -> str:

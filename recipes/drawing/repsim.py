@@ -14,6 +14,7 @@ from drawing.repsim_tasks import around_the_centre, by_order, one_after_another,
 from tables import (
     PLACE,
     Difference,
+    Lines,
     body,
     by_pair,
     by_seed,
@@ -110,27 +111,27 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     panels = {kind.title: (own[kind], curve[(curve["model"] == VIT) == kind.is_vit]) for kind in KINDS[:3]}
     draw(figures / "trade-off.svg", panels)
     return {
-        "headline": headline(rows, few),
-        "differences": in_few_steps(rows, few),
+        "headline": body(headline(rows, few)),
+        "differences": body(in_few_steps(rows, few)),
         "few_seeds": ", ".join(map(str, sorted(few["seed"].unique()))),
         **kept_everywhere(rows),
         **why_frozen(rows),
-        "batch_norm": batch_norm_modes(rows),
+        "batch_norm": body(batch_norm_modes(rows)),
         "kinds": sections({kind.title: of_kind(kind, own[kind]) for kind in KINDS}),
-        "orderings": orderings(own),
-        "ablations": ablations(pd.concat([rows[rows["set"] == "breastmnist"], read(folder, ["ablations"])])),
-        "weights": weights(own),
-        "free": free(own, curve),
-        "uses": uses(own),
+        "orderings": body(orderings(own)),
+        "ablations": body(ablations(pd.concat([rows[rows["set"] == "breastmnist"], read(folder, ["ablations"])]))),
+        "weights": body(weights(own)),
+        "free": body(free(own, curve)),
+        "uses": body(uses(own)),
         **use_differences(own),
         "bought": bought(own),
-        "continual": one_after_another(chained),
-        "continual_orders": by_order(chained),
+        "continual": body(one_after_another(chained)),
+        "continual_orders": body(by_order(chained)),
         "continual_seeds": seeds_told(chained),
         "whether_kept": whether_kept(chained),
         "centre": around_the_centre(centred),
         "centre_seeds": seeds_told(centred),
-        "published": beside_published(own[KINDS[0]]),
+        "published": body(beside_published(own[KINDS[0]])),
         "tables": sections({title: of_set(rows[rows["set"] == name]) for name, title in SETS.items()}),
     }
 
@@ -148,52 +149,43 @@ def comparable(rows: pd.DataFrame, variant: str, metric: str) -> str:
     return mean_and_interval(by_seed(found[whole]))
 
 
-def of_model(found: pd.Series, models: list[str]) -> pd.Series:
-    return found[found.index.get_level_values("model").isin(models)]
-
-
 def default_variant(model: str) -> str:
     """What ``--regularizer repsim`` trains on its own: statistics of BatchNorm stay as they came."""
     return DEFAULT if model == VIT else f"{DEFAULT}, frozen"
 
 
-def headline(rows: pd.DataFrame, few: pd.DataFrame) -> str:
+def headline(rows: pd.DataFrame, few: pd.DataFrame) -> Lines:
     """One line a set and network: debiased CKA / accuracy of each form, of the short trainings and of the long ones."""
     every = pd.concat([rows, few])
     found = every.groupby(["set", "model", "variant"])[["cka_debiased", "accuracy"]].agg(mean)
-    lines: list[list[str]] = []
     for name in dict.fromkeys(every["set"]):
         for model in sorted({*every[every["set"] == name]["model"]}):
             variants = [f"{form}, {epochs} epochs" for epochs in EPOCHS for form in IN_SHORT]
             variants += ["full", default_variant(model), "paper" if model == VIT else "paper, frozen"]
             cells = (found.loc[name, model, each] if (name, model, each) in found.index else None for each in variants)
-            lines.append([name, model, *("–" if each is None else "{:.3f} / {:.3f}".format(*each) for each in cells)])
-    return body(lines)
+            yield [name, model, *("–" if each is None else "{:.3f} / {:.3f}".format(*each) for each in cells)]
 
 
-def in_few_steps(rows: pd.DataFrame, few: pd.DataFrame) -> str:
+def in_few_steps(rows: pd.DataFrame, few: pd.DataFrame) -> Lines:
     """Each form minus FULL over pairs of set, length and network; by network where something was decided."""
-    metrics, lines = ("cka_debiased", "accuracy"), list[list[str]]()
 
-    def add(part: str, title: str, network: str, found: list[pd.Series]) -> None:
-        pairs = [by_pair(each) for each in found]
-        lines.append([part, title, network, str(len(pairs[1])), *(signed(difference(each)) for each in pairs)])
+    def line(part: str, title: str, network: str, similar: pd.Series, accuracy: pd.Series) -> list[object]:
+        pairs = [by_pair(each) for each in (similar, accuracy)]
+        return [part, title, network, len(pairs[1]), *(signed(difference(each)) for each in pairs)]
 
-    normed = rows[rows["model"] != VIT]
+    metrics, normed = ("cka_debiased", "accuracy"), rows[rows["model"] != VIT]
     for form in ("repsim", "paper"):
-        found = [gaps(normed, f"{form}, frozen", "full", metric) for metric in metrics]
-        add("15 epochs", IN_SHORT[form], "all with BatchNorm", found)
+        found = (gaps(normed, f"{form}, frozen", "full", metric) for metric in metrics)
+        yield line("15 epochs", IN_SHORT[form], "all with BatchNorm", *found)
     titles = {**IN_SHORT, "repsim, train": "`repsim --batch-norm train`: 1 − CKA, the default before"}
     for part, names in {"few steps": JUDGED, "few steps, sets of the choice": CHOSEN_ON}.items():
         own = few[few["set"].isin(names)]
-        models = sorted(own["model"].unique())
         for form in ("repsim", "paper", "repsim, train"):
-            for network in [*(models if (form, names) == ("repsim", JUDGED) else []), ""]:
-                chosen = [network] if network else models
-                found = [of_model(short_gaps(own, form, metric), chosen) for metric in metrics]
+            networks = sorted(own["model"].unique()) if (form, names) == ("repsim", JUDGED) else []
+            for network in [*networks, ""]:
+                found = [short_gaps(own[own["model"] == network] if network else own, form, metric) for metric in metrics]
                 if len(found[0]):
-                    add(part, titles[form], network or "all", found)
-    return body(lines)
+                    yield line(part, titles[form], network or "all", *found)
 
 
 def short_gaps(few: pd.DataFrame, form: str, metric: str) -> pd.Series:
@@ -218,16 +210,13 @@ def kept_everywhere(rows: pd.DataFrame) -> dict[str, str]:
     return {"kept": body(lines), "kept_accuracy": signed(found), "kept_ahead": found.ahead_of_pairs}
 
 
-def batch_norm_modes(rows: pd.DataFrame) -> str:
+def batch_norm_modes(rows: pd.DataFrame) -> Lines:
     """Each mode minus ``train``, over the pairs of set and network where both are there."""
     names = ("accuracy", "auc", "cka_debiased", "probe_natural", "probe_medical", "corrupted_accuracy")
-    lines = [
-        [variant, mode, str(found[0].pairs), *map(signed, found)]
-        for variant in SHOWN
-        for mode in ("frozen", "adapt")
-        if (found := [paired(rows, f"{variant}, {mode}", variant, name) for name in names])[0] is not None
-    ]
-    return body(lines)
+    for variant, mode in product(SHOWN, ("frozen", "adapt")):
+        found = [paired(rows, f"{variant}, {mode}", variant, name) for name in names]
+        if found[0] is not None:
+            yield [variant, mode, found[0].pairs, *map(signed, found)]
 
 
 def why_frozen(rows: pd.DataFrame) -> dict[str, str]:
@@ -252,9 +241,8 @@ def of_kind(kind: Kind, rows: pd.DataFrame) -> str:
     return markdown(["Variant", *COLUMNS.values(), "CKA − FULL's"], lines)
 
 
-def orderings(own: dict[Kind, pd.DataFrame]) -> str:
+def orderings(own: dict[Kind, pd.DataFrame]) -> Lines:
     """What the paper orders, for each kind of network and each form of RepSim that may stand for it."""
-    lines: list[list[str]] = []
     for kind, rows in own.items():
         for first, second, metric, published in ORDERINGS:
             for form in (DEFAULT, "paper", "batch") if "repsim" in (first, second) else ("",):
@@ -262,13 +250,11 @@ def orderings(own: dict[Kind, pd.DataFrame]) -> str:
                 name = kind.reference if metric == "cka_debiased" else metric
                 if found := paired(rows, one, other, name):
                     cells = [kind.title, one, other, COLUMNS[name], signed(found), found.ahead_of_pairs]
-                    lines.append([*cells, published, verdict(found).split(",")[0]])
-    return body(lines)
+                    yield [*cells, published, verdict(found).split(",")[0]]
 
 
-def ablations(rows: pd.DataFrame) -> str:
+def ablations(rows: pd.DataFrame) -> Lines:
     """Each ordering of Table 5 by kind of network and form, over pairs of network and seed."""
-    lines: list[list[str]] = []
     kinds = {"LayerNorm (ViT)": ([VIT], ""), "BatchNorm, frozen": (["mobilenetv2_035", "resnet20"], "frozen")}
     for (kind, (models, frozen)), form in product(kinds.items(), ("paper", "batch")):
         own = rows[rows["model"].isin(models)]
@@ -277,13 +263,11 @@ def ablations(rows: pd.DataFrame) -> str:
             accuracy, similar = (gaps(own, one, other, name, ["model", "seed"]) for name in ("accuracy", "cka_debiased"))
             found = difference(similar)
             cells = [signed(difference(100 * accuracy), 2), signed(found), found.ahead_of_pairs, published]
-            lines.append([kind, form, said, *cells, verdict(found).split(",")[0]])
-    return body(lines)
+            yield [kind, form, said, *cells, verdict(found).split(",")[0]]
 
 
-def weights(own: dict[Kind, pd.DataFrame]) -> str:
+def weights(own: dict[Kind, pd.DataFrame]) -> Lines:
     """Seed 0, of the pairs of set and network that have every weight of a form that is there at all."""
-    lines: list[list[str]] = []
     for kind, rows in own.items():
         rows = rows[rows["seed"] == 0]
         for form in FORMS:
@@ -298,20 +282,17 @@ def weights(own: dict[Kind, pd.DataFrame]) -> str:
             for weight, both in found.items():
                 if len(both) == 2:
                     shown = (mean_and_interval(by_seed(values)) for values in both)
-                    lines.append([kind.title, form, weight, str(max(map(len, both))), *shown])
-    return body(lines)
+                    yield [kind.title, form, weight, str(max(map(len, both))), *shown]
 
 
-def free(own: dict[Kind, pd.DataFrame], curve: pd.DataFrame) -> str:
+def free(own: dict[Kind, pd.DataFrame], curve: pd.DataFrame) -> Lines:
     """How much more accurate a variant is than what costs nothing at the same similarity."""
-    lines: list[list[str]] = []
     for kind in KINDS[:3]:
         for variant in ("l2_sp", "hcs 0.8", *FORMS):
             found = [difference(by_pair(above(own[kind], curve, variant, line))) for line in ("mix", "estimate", "straight")]
             if any(found):
                 cells = [f"{signed(each)}, {each.ahead_of_pairs}" if each else "–" for each in found]
-                lines.append([kind.title, variant, *cells])
-    return body(lines)
+                yield [kind.title, variant, *cells]
 
 
 def above(rows: pd.DataFrame, curve: pd.DataFrame, variant: str, line: str) -> pd.Series:
@@ -325,17 +306,15 @@ def above(rows: pd.DataFrame, curve: pd.DataFrame, variant: str, line: str) -> p
     return own["accuracy"] - free
 
 
-def uses(own: dict[Kind, pd.DataFrame]) -> str:
-    lines: list[list[str]] = []
+def uses(own: dict[Kind, pd.DataFrame]) -> Lines:
     for kind in KINDS[:3]:
         for variant in ("linear", *SHOWN):
             cells = [comparable(own[kind], variant, metric) for metric in USES]
             if any(cell != "–" for cell in cells):
-                lines.append([kind.title, variant, *cells])
+                yield [kind.title, variant, *cells]
         before = [comparable(own[kind], "full", f"{metric}_before") if "probe" in metric else "" for metric in USES]
         if before[0] != "–":
-            lines.append([kind.title, "*pretrained body*", *before])
-    return body(lines)
+            yield [kind.title, "*pretrained body*", *before]
 
 
 def use_differences(own: dict[Kind, pd.DataFrame]) -> dict[str, str]:
@@ -383,14 +362,12 @@ def bought(own: dict[Kind, pd.DataFrame]) -> str:
     return "\n".join(lines)
 
 
-def beside_published(rows: pd.DataFrame) -> str:
-    lines: list[list[str]] = []
+def beside_published(rows: pd.DataFrame) -> Lines:
     for variant, (accuracy, cka) in PAPER.items():
         for name in (DEFAULT, "paper", "batch") if variant == "repsim" else (variant,):
             here = [comparable(rows, name, metric) for metric in ("accuracy", "cka", "cka_debiased")]
             title = variant if name == variant else f"repsim ({name})"
-            lines.append([title, f"{accuracy:.2f}", number(cka, ".2f"), *here])
-    return body(lines)
+            yield [title, f"{accuracy:.2f}", number(cka, ".2f"), *here]
 
 
 def of_set(rows: pd.DataFrame) -> str:

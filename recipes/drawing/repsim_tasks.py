@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
-from tables import body, difference, mean_and_interval, signed
+from tables import Lines, body, difference, mean_and_interval, signed
 
 WAYS = {"full": "FULL", "repsim": "repsim (CKA form)"}
 BOTH = {(one, other): f"{first} → {second}" for one, first in WAYS.items() for other, second in WAYS.items()}
@@ -30,10 +30,10 @@ def by_way(rows: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     return {ways: found[ways].set_index(["first", "second", "seed"]).sort_index() for ways in BOTH}
 
 
-def one_after_another(rows: pd.DataFrame) -> str:
+def one_after_another(rows: pd.DataFrame) -> Lines:
     """One row per way to train both tasks."""
     found = by_way(rows)
-    alone, lines = found["full", "full"], list[list[str]]()
+    alone = found["full", "full"]
     for ways, title in BOTH.items():
         own = found[ways]
         first, again, second = (
@@ -41,18 +41,15 @@ def one_after_another(rows: pd.DataFrame) -> str:
         )
         lost = [signed(difference(own[f"first_again_{name}"] - alone[f"first_{name}"])) for name in ("accuracy", "auc")]
         gained = signed(difference(own["second_accuracy"] - alone["second_accuracy"]))
-        lines.append([title, first, again, *lost, second, gained])
-    return body(lines)
+        yield [title, first, again, *lost, second, gained]
 
 
-def by_order(rows: pd.DataFrame) -> str:
+def by_order(rows: pd.DataFrame) -> Lines:
     """Accuracy of the first task after the second one, by order of tasks, means over seeds."""
-    lines: list[list[str]] = []
     for (first, second), own in rows.groupby(["first", "second"], sort=False):
         before = own[own["first_way"] == "full"]["first_accuracy"].mean()
         after = own.groupby(["first_way", "second_way"])["first_again_accuracy"].mean()
-        lines.append([f"{first} → {second}", f"{before:.3f}", *(f"{after[ways]:.3f}" for ways in BOTH)])
-    return body(lines)
+        yield [f"{first} → {second}", f"{before:.3f}", *(f"{after[ways]:.3f}" for ways in BOTH)]
 
 
 def whether_kept(rows: pd.DataFrame) -> str:

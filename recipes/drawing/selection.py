@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tables import body, markdown, read_csv, sections
+from tables import Lines, body, markdown, read_csv, sections
 
 from crossgraft.select.replay.page import METHOD_TITLES
 
@@ -25,7 +25,12 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         table: "\n\n".join(of_start(own[own["start"] == start], title) for start, title in STARTS.items())
         for table, own in rows.groupby("table", sort=False)
     }
-    return {**limit_in_words(judged), "counts": counts(judged), "better": better(rows), "each_table": sections(of_tables, "##")}
+    return {
+        **limit_in_words(judged),
+        "counts": body(counts(judged)),
+        "better": better(rows),
+        "each_table": sections(of_tables, "##"),
+    }
 
 
 def limit_in_words(judged: pd.DataFrame) -> dict[str, str]:
@@ -40,15 +45,13 @@ def limit_in_words(judged: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def counts(judged: pd.DataFrame) -> str:
+def counts(judged: pd.DataFrame) -> Lines:
     """How often a way is separably better or worse than ``select``."""
-    lines: list[list[object]] = []
     for method in list(METHOD_TITLES)[1:]:
         for start, title in STARTS.items():
             own = judged[(judged["method"] == method) & (judged["start"] == start)]
             above, below = (own[HIGH] < 0).sum(), (own[LOW] > 0).sum()
-            lines.append([METHOD_TITLES[method], title, len(own), above, below, len(own) - above - below])
-    return body(lines)
+            yield [METHOD_TITLES[method], title, len(own), above, below, len(own) - above - below]
 
 
 def better(rows: pd.DataFrame) -> str:

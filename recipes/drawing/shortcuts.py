@@ -8,7 +8,7 @@ from statistics import median
 
 import pandas as pd
 from scipy.stats import binomtest
-from tables import body, body_of, interval, markdown, number, read_csv, typeset
+from tables import Lines, body, body_of, interval, markdown, number, read_csv, typeset
 
 from crossgraft.audit.outcomes import UNCHANGED as ENOUGH
 from crossgraft.audit.trained import LARGEST_DROP
@@ -43,7 +43,7 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "networks": ", ".join(dict.fromkeys(name.split()[0] for name in planted["network"])),
         "limit": f"{LARGEST_DROP:g}",
         "levels": levels(read_csv(results / "shortcuts" / "noise.csv")),
-        "readable": readable(read_csv(results / "shortcuts" / "readable.csv")),
+        "readable": body(readable(read_csv(results / "shortcuts" / "readable.csv"))),
         "planted": "".join(of_training(title, planted[planted["training"] == kind]) for kind, title in TRAININGS.items()),
     }
 
@@ -66,9 +66,8 @@ def levels(rows: pd.DataFrame) -> str:
     )
 
 
-def readable(rows: pd.DataFrame) -> str:
+def readable(rows: pd.DataFrame) -> Lines:
     """AUC of probes, attribute by attribute, of the network before and after fine-tuning and of what nobody trained."""
-    lines = []
     for (attribute, network), of in rows.groupby(["attribute", "model"], sort=False):
         for _, row in of.sort_values("features", key=lambda names: names.map(READ_FROM.index), kind="stable").iterrows():
             gaps = [
@@ -78,8 +77,7 @@ def readable(rows: pd.DataFrame) -> str:
                 for name in ("random", "alone")
             ]
             area = f"{row['auc']:.3f} {interval(row['low'], row['high'])}"
-            lines.append([network.split()[0], attribute, row["features"], area, *gaps])
-    return body(lines)
+            yield [network.split()[0], attribute, row["features"], area, *gaps]
 
 
 def read_reliance(results: Path, name: str) -> pd.DataFrame:

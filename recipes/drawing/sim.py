@@ -24,6 +24,7 @@ from drawing.sim_options import (
 )
 from tables import (
     Difference,
+    Lines,
     body,
     difference,
     markdown,
@@ -151,25 +152,25 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     of_sets = {name: [place for place in PRETRAINED if place.piece == name] for name in MEDICAL}
     return {
         "short": in_short(trained),
-        "longer": longer(rows, trained, ratios),
+        "longer": body(longer(rows, trained, ratios)),
         "machines": machines(rows),
-        "pooled": pooled(trained, scratch, FROM_SCRATCH, OF_EQUAL_CLASSES),
+        "pooled": body(pooled(trained, scratch, FROM_SCRATCH, OF_EQUAL_CLASSES)),
         "mixed": mixed_machines(trained, SCRATCH),
         "mixed3": mixed_machines(trained, PRETRAINED),
-        "core": core(trained),
-        "table2": table_2(trained),
-        "table3": table_3(trained),
-        "pooled3": pooled(trained, {"both sets": PRETRAINED, **of_sets}, FINE_TUNING, list(METRICS)),
+        "core": body(core(trained)),
+        "table2": body(table_2(trained)),
+        "table3": body(table_3(trained)),
+        "pooled3": body(pooled(trained, {"both sets": PRETRAINED, **of_sets}, FINE_TUNING, list(METRICS))),
         "sweeps": sweeps_table(swept),
         "beyond_chance": beyond_chance(swept),
         "widths": widths_told(swept),
-        "losses": losses_table(swept),
-        "tokens": which_tokens(tokens),
+        "losses": body(losses_table(swept)),
+        "tokens": body(which_tokens(tokens)),
         "tokens_told": tokens_told(tokens),
-        "privacy": what_comes_back(inverted),
+        "privacy": body(what_comes_back(inverted)),
         **leaks_told(inverted),
-        "costs": costs(trained, ratios),
-        "gradients": gradients(logged),
+        "costs": body(costs(trained, ratios)),
+        "gradients": body(gradients(logged)),
         "smoothing": smoothing_told(logged),
         "spikes": spikes_told(steps),
         "tables": sections({title: of_piece(rows[rows["set"] == name], name) for name, (title, _) in PIECES.items()}),
@@ -258,17 +259,15 @@ def machines(rows: pd.DataFrame) -> str:
     return "".join(said)
 
 
-def longer(rows: pd.DataFrame, trained: Trained, ratios: pd.Series) -> str:
+def longer(rows: pd.DataFrame, trained: Trained, ratios: pd.Series) -> Lines:
     """How many epochs that is, and from which ratio it follows."""
-    lines: list[list[str]] = []
     for (name, model), own in rows[rows["set"].isin(["cifar10", *MEDICAL])].groupby(["set", "model"], sort=False):
         times = [
             ", ".join(median(multiples(trained, groups()[name, model], side, measure), ".2f") for side in ("with_sim", LONGER))
             for measure in ("cpu_seconds", "clock")
         ]
         of_both = [epochs(own[own["variant"] == variant]) for variant in (BASELINE, LONGER)]
-        lines.append([name, model, f"{ratios[name, model]:.2f} times as long", *of_both, *times])
-    return body(lines)
+        yield [name, model, f"{ratios[name, model]:.2f} times as long", *of_both, *times]
 
 
 def epochs(rows: pd.DataFrame) -> str:
@@ -277,17 +276,15 @@ def epochs(rows: pd.DataFrame) -> str:
 
 def pooled(
     trained: Trained, groups: Mapping[str, Sequence[Place]], comparisons: Sequence[Comparison], metrics: Sequence[str]
-) -> str:
+) -> Lines:
     """Mean differences over the pairs of each group, with intervals, in every metric."""
-    lines: list[list[str]] = []
     for group, places in groups.items():
         pairs: dict[tuple[str, str], int] = {}
         for each in comparisons:
             found = [over(trained, places, each, metric) for metric in metrics]
             if pairs.get((each.first, each.second)) != found[0].pairs:  # else all pairs are on one machine
                 pairs[each.first, each.second] = found[0].pairs
-                lines.append([group, each.title, *map(marked, found), str(found[0].pairs)])
-    return body(lines)
+                yield [group, each.title, *map(marked, found), str(found[0].pairs)]
 
 
 def mixed_machines(trained: Trained, places: Sequence[Place]) -> str:
@@ -301,39 +298,35 @@ def mixed_machines(trained: Trained, places: Sequence[Place]) -> str:
     return f" The two trainings ran on different machines in {'; in '.join(said)}." if said else ""
 
 
-def core(trained: Trained) -> str:
+def core(trained: Trained) -> Lines:
     """Every variant of ResNet-20 beside its baseline, and ρSIM beside it."""
-    place, lines = SCRATCH[0], list[list[str]]()
+    place = SCRATCH[0]
     for variant in CORE:
         values = place.values(trained, variant, "accuracy")
         to_base = difference(gaps(values, place.values(trained, "without", "accuracy")))
         to_it = [over(trained, [place], Comparison("", "with_sim", variant), metric) for metric in OF_EQUAL_CLASSES]
         cells = [*(["", ""] if variant == BASELINE else [marked(to_base), to_base.ahead_of_pairs])]
-        lines.append([variant, mean_and_interval(values), *cells, *("" if variant == SIM else marked(each) for each in to_it)])
-    return body(lines)
+        yield [variant, mean_and_interval(values), *cells, *("" if variant == SIM else marked(each) for each in to_it)]
 
 
-def table_2(trained: Trained) -> str:
-    base, lines = SCRATCH[0].values(trained, "without", "accuracy"), list[list[str]]()
+def table_2(trained: Trained) -> Lines:
+    base = SCRATCH[0].values(trained, "without", "accuracy")
     for place in SCRATCH:
         other, one, placebo = (place.values(trained, side, "accuracy") for side in ("without", "with_sim", "with_placebo"))
         gain = difference(gaps(one, other))
         beside = "" if place.piece == "cifar10" else marked(difference(gaps(other, base)))
         published = TABLE_2[place.model] if place.without == BASELINE else f"ResNet-50: {TABLE_2_JOINED[place.without]}"
         cells = [beside, mean_and_interval(one), marked(gain), gain.ahead_of_pairs, marked(difference(gaps(one, placebo)))]
-        lines.append([place.model, place.without, mean_and_interval(other), *cells, published])
-    return body(lines)
+        yield [place.model, place.without, mean_and_interval(other), *cells, published]
 
 
-def table_3(trained: Trained) -> str:
+def table_3(trained: Trained) -> Lines:
     """Every variant of every medical set and network."""
-    lines: list[list[str]] = []
     for place, variant in product(PRETRAINED, CORE):
         means = [mean_and_interval(place.values(trained, variant, metric)) for metric in OF_EQUAL_CLASSES]
         both = [[place.values(trained, each, metric) for each in (variant, BASELINE)] for metric in ("accuracy", "auc")]
         paired = ["", ""] if variant == BASELINE else [marked(difference(gaps(*each))) for each in both]
-        lines.append([place.piece, place.model, variant, *means, *paired])
-    return body(lines)
+        yield [place.piece, place.model, variant, *means, *paired]
 
 
 def groups() -> dict[tuple[str, str], list[Place]]:
@@ -344,9 +337,8 @@ def groups() -> dict[tuple[str, str], list[Place]]:
     return found
 
 
-def costs(trained: Trained, ratios: pd.Series) -> str:
+def costs(trained: Trained, ratios: pd.Series) -> Lines:
     """One line for ρSIM and one for its placebo, of each set and network."""
-    lines: list[list[str]] = []
     for ((name, model), places), (variant, side) in product(groups().items(), {SIM: "with_sim", PLACEBO: "with_placebo"}.items()):
         added = places[0].values(trained, side, "num_own_parameters")
         if not len(added):
@@ -358,8 +350,7 @@ def costs(trained: Trained, ratios: pd.Series) -> str:
         times.append(median_and_range(clock) if clock else f"+{median(more, '.0f')} s" if more else "–")
         memory = [median_and_range(multiples(trained, places, side, of)) for of in ("memory_cpu", "memory_gpu")]
         published = TABLE_11.get(model, "–") if variant == SIM else ""
-        lines.append([name, model, variant, *times, *memory, f"{added.max():,.0f} ({of_whole:.2f})", published])
-    return body(lines)
+        yield [name, model, variant, *times, *memory, f"{added.max():,.0f} ({of_whole:.2f})", published]
 
 
 def multiples(trained: Trained, places: Iterable[Place], side: str, measure: str) -> list[float]:
@@ -399,16 +390,14 @@ def median_and_range(found: Sequence[float]) -> str:
     return median(found, ".2f") + (f" ({low} to {high})" if low != high else "")
 
 
-def gradients(logged: pd.DataFrame) -> str:
+def gradients(logged: pd.DataFrame) -> Lines:
     """Means over seeds, and paired differences to the baseline."""
-    lines: list[list[str]] = []
     for (model, variant), own in logged.groupby(["model", "variant"], sort=False):
         cells = [f"{mean(own['median_norm']):.3g}"]
         for column, digits in GRADIENTS.items():
             paired = "" if variant == BASELINE else marked(to_baseline(logged, model, variant, column), digits)
             cells += [f"{mean(own[column]):.3g}", paired]
-        lines.append([model, variant, *cells])
-    return body(lines)
+        yield [model, variant, *cells]
 
 
 def to_baseline(logged: pd.DataFrame, model: str, variant: str, column: str) -> Difference | None:

@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 from scipy import stats
-from tables import Difference, body, difference, gaps, marked, mean, mean_and_interval, median, of_variant, signed
+from tables import Difference, Lines, body, difference, gaps, marked, mean, mean_and_interval, median, of_variant, signed
 
 from crossgraft.words.formatting import joined
 
@@ -60,12 +60,10 @@ def sweeps_table(rows: pd.DataFrame) -> str:
     )
 
 
-def losses_table(rows: pd.DataFrame) -> str:
-    lines: list[list[str]] = []
+def losses_table(rows: pd.DataFrame) -> Lines:
     for name, found in LOSSES.items():
         published = ["–", "–"] if found is None else [f"{found:.2f}", f"{found - PUBLISHED_BASELINE:+.2f}"]
-        lines.append([f"`{name}`", *cells(rows, "rho_sim" if found is None else f"loss {name}"), *published])
-    return body(lines)
+        yield [f"`{name}`", *cells(rows, "rho_sim" if found is None else f"loss {name}"), *published]
 
 
 def cells(rows: pd.DataFrame, variant: str) -> list[str]:
@@ -94,15 +92,13 @@ def points_over(rows: pd.DataFrame, way: str, other: str) -> Difference | None:
     return difference(100 * gaps(rows, way, other, "accuracy", OF_TOKENS))
 
 
-def which_tokens(rows: pd.DataFrame) -> str:
+def which_tokens(rows: pd.DataFrame) -> Lines:
     """One row per way to choose tokens, with differences over pairs of set and seed in points."""
-    lines: list[list[str]] = []
     for way in WAYS:
         means = [of_variant(rows, way, metric, OF_TOKENS).groupby("seed").mean() for metric in ("accuracy", "auc")]
         others = ("baseline", "drawn", "placebo")
         to_others = ["" if way == other else signed(points_over(rows, way, other), 1) for other in others]
-        lines.append([way, *map(mean_and_interval, means), *to_others])
-    return body(lines)
+        yield [way, *map(mean_and_interval, means), *to_others]
 
 
 def tokens_told(rows: pd.DataFrame) -> str:
@@ -114,11 +110,10 @@ def tokens_told(rows: pd.DataFrame) -> str:
     return f"No effect of the choice is shown. {size}"
 
 
-def what_comes_back(rows: pd.DataFrame) -> str:
+def what_comes_back(rows: pd.DataFrame) -> Lines:
     """Inverted test images by what was known of them; differences are image by image."""
     known = {key: own.set_index("image") for key, own in rows.groupby(["block", "known"], sort=False)}
     blocks = list(dict.fromkeys(rows["block"]))
-    lines: list[list[str]] = []
     for (block, what), own in sorted(known.items(), key=lambda each: blocks.index(each[0][0])):
         to_others = [
             signed(difference(own["psnr"] - known[block, other]["psnr"]), 2) if (block, other) in known and other != what else ""
@@ -127,8 +122,7 @@ def what_comes_back(rows: pd.DataFrame) -> str:
                 what.replace(" trained", " untrained") if what.startswith("features") else f"un{what}",
             )
         ]
-        lines.append([block, what, mean_and_interval(own["psnr"]), mean_and_interval(own["correlation"]), *to_others])
-    return body(lines)
+        yield [block, what, mean_and_interval(own["psnr"]), mean_and_interval(own["correlation"]), *to_others]
 
 
 def leaks_told(rows: pd.DataFrame) -> dict[str, str]:

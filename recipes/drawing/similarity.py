@@ -11,7 +11,20 @@ import numpy as np
 import pandas as pd
 from drawing.similarity_figures import MEASURES, METHODS, SETS, SOURCES, draw_gains, draw_layers, draw_mistakes, draw_planes
 from scipy import stats
-from tables import body, difference, markdown, mean, mean_and_interval, means, minus, read, read_csv, share_and_interval, signed
+from tables import (
+    Lines,
+    body,
+    difference,
+    markdown,
+    mean,
+    mean_and_interval,
+    means,
+    minus,
+    read,
+    read_csv,
+    share_and_interval,
+    signed,
+)
 
 from crossgraft.statistics import spearman
 
@@ -71,15 +84,15 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     return {
         "in_short": in_short(study),
         "aucs": auc_table(study),
-        "layers": layer_table(study),
-        "mistakes": mistakes_table(study),
+        "layers": body(layer_table(study)),
+        "mistakes": body(mistakes_table(study)),
         "mistakes_claims": mistakes_claims(study),
-        "gains": gains_table(study),
-        "statistics": statistics_table(study),
-        "classes": classes_table(study),
+        "gains": body(gains_table(study)),
+        "statistics": body(statistics_table(study)),
+        "classes": body(classes_table(study)),
         "positions": positions_table(study),
         **{f"{name}_{model}": methods(study, model, columns) for model in MODELS for name, columns in PARTS_OF_METHODS.items()},
-        "claims": claims_table(study),
+        "claims": body(claims_table(study)),
         **versions(read_csv(results / "similarity" / "data-versions.csv")),
     }
 
@@ -252,29 +265,25 @@ def auc_table(study: Study) -> str:
     return body(lines).replace("|  |  |", "| | |")
 
 
-def layer_table(study: Study) -> str:
+def layer_table(study: Study) -> Lines:
     """The claims of Fig. 3.3, for each measure, way and part of the network, and their means in each set."""
-    lines: list[list[str]] = []
     for (claim, gaps_of, sign), way, part in product(LAYER_CLAIMS, WAYS[:2], PARTS):
         cells: list[str] = []
         for measure in MEASURES:
             gaps = gaps_of(study, measure, way, part)
             cells += [signed(difference(gaps)), *(f"{mean(gaps[name]):+.3f}" for name in SETS), verdict(gaps, sign)]
-        lines.append([claim, way, part, *cells])
-    return body(lines)
+        yield [claim, way, part, *cells]
 
 
-def mistakes_table(study: Study) -> str:
+def mistakes_table(study: Study) -> Lines:
     titles = {"before": "before, linear probe", "linear": "LINEAR, trained head", "full": "full", "head-first": "head-first"}
     both = (study.mistakes["accuracy"] + study.mistakes["other_accuracy"]) / 2
     study = study._replace(mistakes=study.mistakes.assign(both=both))
-    lines: list[list[str]] = []
     for way, words in titles.items():
         value, *others = (mistakes(study, way, column) for column in ("value", "independent", "kappa", "both"))
         independent, kappa, accuracy = map(mean_and_interval, others)
         gap = signed(difference(minus(value, others[0])))
-        lines.append([words, mean_and_interval(value), independent, gap, kappa, accuracy])
-    return body(lines)
+        yield [words, mean_and_interval(value), independent, gap, kappa, accuracy]
 
 
 def mistakes_claims(study: Study) -> str:
@@ -290,9 +299,8 @@ def mistakes_claims(study: Study) -> str:
     )
 
 
-def gains_table(study: Study) -> str:
+def gains_table(study: Study) -> Lines:
     """Spearman of similarity and relative gain, of each source and layer."""
-    lines: list[list[str]] = []
     for measure, words in MEASURES.items():
         names = layers_of(study, measure, "change", "full").drop_duplicates("place").set_index("place")["layer"]
         for place in sorted(names.index, key=lambda at: (at < 0, at)):
@@ -300,29 +308,24 @@ def gains_table(study: Study) -> str:
                 correlation(study, measure, source, place, is_within=is_within)
                 for source, is_within in product(SOURCES, (False, True))
             ]
-            lines.append([words, names[place], *("{:+.2f} [{:+.2f}, {:+.2f}]".format(*each) for each in found)])
-    return body(lines)
+            yield [words, names[place], *("{:+.2f} [{:+.2f}, {:+.2f}]".format(*each) for each in found)]
 
 
-def statistics_table(study: Study) -> str:
+def statistics_table(study: Study) -> Lines:
     """CKA of penultimate features to the pretrained network, and what statistics of BatchNorm do on their own."""
-    lines: list[list[str]] = []
     for source, words in SOURCES.items():
         own = study.trainings[study.trainings["model"] == source].set_index("variant")
         cells = (own.loc[way, column] for way, column in (("full", "cka_debiased"), ("head-first", "cka_debiased")))
-        lines.append([words, *map(mean_and_interval, cells), mean_and_interval(own.loc["full", "cka_debiased_untouched"])])
-    return body(lines)
+        yield [words, *map(mean_and_interval, cells), mean_and_interval(own.loc["full", "cka_debiased_untouched"])]
 
 
-def classes_table(study: Study) -> str:
+def classes_table(study: Study) -> Lines:
     """CKA of penultimate features of two sources with and without what tells classes apart; means over pairs of sources."""
     found = dict(list(study.classes.groupby(["set", "variant"])))
-    lines: list[list[str]] = []
     for name, (way, words) in product(SETS, {"before": "before", "full": "after, full"}.items()):
         own = found[name, way]
         cells = (mean_and_interval(means(own.set_index("seed")[column], ["seed"])) for column in ("cka", "cka_within"))
-        lines.append([name, words, f"{mean([*own['share'], *own['other_share']]):.2f}", *cells])
-    return body(lines)
+        yield [name, words, f"{mean([*own['share'], *own['other_share']]):.2f}", *cells]
 
 
 def positions_table(study: Study) -> str:
@@ -361,10 +364,9 @@ def cell(found: pd.Series, column: str) -> str:
     return (share_and_interval if column in SHARES else mean_and_interval)(found)
 
 
-def claims_table(study: Study) -> str:
+def claims_table(study: Study) -> Lines:
     """Differences from FULL, paired by set and seed, of every method; the verdict is of RepSim."""
     methods = [name for name in METHODS if name != "full"]
-    lines: list[list[str]] = []
     for model in MODELS:
         for column, words, sign, published in CLAIMS:
             full = of_method(study, model, "full", column)
@@ -373,5 +375,4 @@ def claims_table(study: Study) -> str:
                 continue
             digits = 4 if column in ("one_step", "many_steps") else 3
             cells = [signed(difference(gaps[name]), digits) for name in methods]
-            lines.append([model, words, *cells, verdict(gaps["repsim"], sign), published])
-    return body(lines)
+            yield [model, words, *cells, verdict(gaps["repsim"], sign), published]

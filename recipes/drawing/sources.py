@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from drawing.ground_truth import GROUPS, SETS, picked
-from tables import body, clustered_interval, markdown, mean, number, read_csv, typeset
+from tables import Lines, body, clustered_interval, markdown, mean, number, read_csv, typeset
 
 from crossgraft.statistics import spearman, weighted_kendall
 
@@ -36,7 +36,7 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
             for _, row in sources.sort_values("images", kind="stable").iterrows()
         ),
         "num_targets": str(len(TARGETS)),
-        "predictors": predictors(areas, known),
+        "predictors": body(predictors(areas, known)),
         **claims(areas),
     }
 
@@ -61,17 +61,15 @@ def matrix(areas: pd.DataFrame) -> str:
     return markdown(["Source", *TARGETS.values()], lines)
 
 
-def predictors(areas: pd.DataFrame, known: pd.DataFrame) -> str:
+def predictors(areas: pd.DataFrame, known: pd.DataFrame) -> Lines:
     """Rank correlation of what was known beforehand with the AUC, over the sources of each target."""
-    lines = []
     for title, column in (OF_SOURCE | OF_PAIR | dict(zip(SCORES, SCORES, strict=True))).items():
         found = {}
         for target in TARGETS:
             both = pd.concat([known.loc[target, column], areas[target]], axis=1).dropna().to_numpy(dtype=np.float64).T
             found[target] = spearman(*both), weighted_kendall(*both)
         cells = [shown([each[place] for each in found.values()]) for place in (0, 1)]
-        lines.append([title, len(found), *cells])
-    return body(lines)
+        yield [title, len(found), *cells]
 
 
 def shown(values: Sequence[float]) -> str:
