@@ -1,6 +1,6 @@
 """Write the labelled sets of the studies in docs/results as tables with images, from the published files.
 
-    python recipes/sets.py FILES data      # FILES holds the .npz, .tar and .zip files that docs/results names
+    python studies/sets.py FILES data      # FILES holds the .npz, .tar and .zip files that docs/results names
 
 Each becomes data/NAME.csv and data/NAME/*.png, with the columns image, label, and where they are known split, group (no image of
 one group is on both sides of a split) and another label. *small_NAME* are the sets of docs/results/ground_truth.md, *source_NAME*
