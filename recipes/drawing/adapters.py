@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 from figures import figure, legend
 from tables import (
+    Lines,
+    body,
     by_pair,
     by_seed,
     difference,
@@ -68,9 +70,9 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     return {
         **pretraining(read_csv(results / "adapters" / "cifar10.csv").iloc[0]),
         "num_seeds": str(rows["seed"].nunique()),
-        "of_vit": beside_published(of_vit),
-        "of_mobilenets": beside_published(of_others),
-        **{f"{name}_orderings": orderings(*of) for name, of in judged.items()},
+        "of_vit": body(beside_published(of_vit)),
+        "of_mobilenets": body(beside_published(of_others)),
+        **{f"{name}_orderings": body(orderings(*of)) for name, of in judged.items()},
         **{f"{name}_verdicts": verdicts(*of) for name, of in judged.items()},
         "tables": sections({title: of_set(rows[rows["set"] == name]) for name, title in SETS.items()}),
     }
@@ -85,10 +87,9 @@ def pretraining(row: pd.Series) -> dict[str, str]:
     }
 
 
-def beside_published(rows: pd.DataFrame) -> str:
+def beside_published(rows: pd.DataFrame) -> Lines:
     """Each variant, in the mean over sets and models of each seed."""
     metrics = ("accuracy", "balanced_accuracy", "cka", "cka_debiased")
-    lines: list[list[str]] = []
     for variant in (name for name in VARIANTS if name in {*rows["variant"]}):
         own = rows[rows["variant"] == variant]
         accuracy, cka = PAPER.get(variant, (None, None))
@@ -96,20 +97,16 @@ def beside_published(rows: pd.DataFrame) -> str:
         shares = (100 * own["num_trained"] / own["num_parameters"]).dropna()
         times = of_variant(rows, variant, "cpu_seconds") / of_variant(rows, "full", "cpu_seconds")
         trained = f"{median(shares, '.1f')} %" if len(shares) else "–"
-        lines.append([variant, number(accuracy, ".2f"), number(cka, ".3f"), *here, trained, median(times.dropna(), ".2f")])
-    titles = [COLUMNS[name] for name in metrics]
-    return markdown(["Variant", "Published, %", "Published CKA", *titles, "Trained", "Time"], lines)
+        yield [variant, number(accuracy, ".2f"), number(cka, ".3f"), *here, trained, median(times.dropna(), ".2f")]
 
 
-def orderings(rows: pd.DataFrame, chosen: list[tuple[str, str, str]]) -> str:
-    lines: list[list[str]] = []
+def orderings(rows: pd.DataFrame, chosen: list[tuple[str, str, str]]) -> Lines:
     for first, second, metric in chosen:
         of_each = gaps(rows, first, second, metric)
         found = difference(by_pair(of_each))
         ahead = "–" if found is None else found.ahead_of_pairs
         single = f"{(of_each > 0).sum()} of {len(of_each)}"
-        lines.append([first, second, COLUMNS[metric], signed(found), ahead, single, published(first, second, metric)])
-    return markdown(["First", "Second", "Metric", "Mean difference", "Ahead, pairs", "Ahead, trainings", "Published"], lines)
+        yield [first, second, COLUMNS[metric], signed(found), ahead, single, published(first, second, metric)]
 
 
 def published(first: str, second: str, metric: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from figures import figure
 from matplotlib.axes import Axes
-from tables import Difference, difference, gaps, markdown, mean, means, of_variant, read_csv, sections, signed
+from tables import Difference, Lines, body, difference, gaps, markdown, mean, means, of_variant, read_csv, sections, signed
 
 from crossgraft.data.class_names import natural_key
 
@@ -21,7 +21,6 @@ OBJECTIVES = {"erm": "ERM", "irm": "IRM", "vrex": "VREx", "group_dro": "GroupDRO
 SIM = " + rho_sim"
 WAYS = {f"{name}{end}": title + (" + ρSIM" if end else "") for name, title in OBJECTIVES.items() for end in ("", SIM)}
 REFERENCE = "erm"
-SEEDS = 3
 TABLE_12 = {
     # accuracy, %, on P, A, C, S, L100, L38, L43 and L46; without and with ρSIM (SIM, Table 12; its means are Table 5)
     "erm": ((97.01, 87.74, 79.61, 77.12, 41.16, 55.65, 38.97, 51.79), (97.54, 88.87, 82.3, 81.7, 44.27, 57.36, 40.51, 49.78)),
@@ -41,14 +40,14 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     rows = {name: of_known_ways(read_csv(results / "domains" / f"{name}.csv")) for name in SETS}
     draw_differences(figures / "differences.svg", rows)
     return {
-        "state": state(rows),
+        "num_jobs": str(sum(len(own[["variant", "seed"]].drop_duplicates()) for own in rows.values())),
         "seconds": seconds_told(rows),
-        "linear": linear_table(read_csv(results / "domains" / "linear.csv")),
+        "linear": body(linear_table(read_csv(results / "domains" / "linear.csv"))),
         "results": by_set(rows, results_table),
         "verdicts": verdicts(rows),
         "by_domain": by_set(rows, domain_table),
-        "published": published_table(),
-        "beside": beside(rows),
+        "published": body(published_table()),
+        "beside": body(beside(rows)),
         "causes": causes(rows),
     }
 
@@ -59,43 +58,25 @@ def of_known_ways(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows.groupby(["variant", "seed"])["domain"].transform("nunique") == rows["domain"].nunique()]
 
 
-def state(rows: Rows) -> str:
-    """How much of the study there is."""
-    jobs = {name: len(own[["variant", "seed"]].drop_duplicates()) for name, own in rows.items()}
-    done, every = sum(jobs.values()), len(SETS) * len(WAYS) * SEEDS
-    if done == every:
-        return f"All {every} jobs (sets × ways × seeds) are done."
-    by_name = ", ".join(f"{SETS[name][0]} {number} of {len(WAYS) * SEEDS}" for name, number in jobs.items())
-    return (
-        f"**{done} of {every} jobs (sets × ways × seeds) are done**: {by_name}. What is missing is missing below; the same "
-        "commands go on with it."
-    )
-
-
 def seconds_told(rows: Rows) -> str:
     """Seconds of a training with ρSIM over those without, from jobs of the same seed; ERM is tuned over three rates, not two."""
     ratios: list[float] = []
     for own in rows.values():
         seconds = own.groupby(["variant", "seed"])["seconds"].first()
         for name in OBJECTIVES:
-            if {name, name + SIM} <= {*own["variant"]}:
-                ratios += (seconds[name + SIM] / (seconds[name] * 2 / (3 if name == REFERENCE else 2))).dropna().tolist()
-    if not ratios:
-        return "not measured yet"
-    return f"{mean(ratios):.1f} times the seconds of a training here, on a machine that had other work"
+            ratios += (seconds[name + SIM] / (seconds[name] * 2 / (3 if name == REFERENCE else 2))).dropna().tolist()
+    return f"{mean(ratios):.1f}"
 
 
-def linear_table(rows: pd.DataFrame) -> str:
-    lines: list[list[str]] = []
+def linear_table(rows: pd.DataFrame) -> Lines:
     for name, own in rows.groupby("set", sort=False):
         is_mixed = own["left_out"] == "mixed"
         left_out = ", ".join(f"{row.left_out} {row.balanced_accuracy:.2f}" for row in own[~is_mixed].itertuples())
-        lines.append([SETS[name][0], f"{mean(own.loc[is_mixed, 'balanced_accuracy']):.2f}", left_out])
-    return markdown(["Set", "Mixed", "On a domain that was left out"], lines)
+        yield [SETS[name][0], f"{mean(own.loc[is_mixed, 'balanced_accuracy']):.2f}", left_out]
 
 
 def by_set(rows: Rows, table: Callable[[pd.DataFrame], str]) -> str:
-    return sections({SETS[name][0]: table(own) if len(own) else "No job is done yet." for name, own in rows.items()})
+    return sections({SETS[name][0]: table(own) for name, own in rows.items()})
 
 
 def of_way(rows: pd.DataFrame, way: str, column: str = "unseen") -> pd.Series:
@@ -112,9 +93,6 @@ def results_table(rows: pd.DataFrame) -> str:
     lines = []
     for way, title in WAYS.items():
         unseen = of_way(rows, way)
-        if unseen.empty:
-            lines.append([title, *["–"] * 6])
-            continue
         by_domain = unseen.groupby(level="domain").mean()
         gap = (of_way(rows, way, "seen") - unseen).dropna().groupby(level="domain").mean()
         cells = [f"{by_domain.mean():.3f}", f"{by_domain.min():.3f} ({by_domain.idxmin()})", signed(difference(gap))]
@@ -135,56 +113,50 @@ def comparisons(rows: pd.DataFrame) -> list[tuple[str, Difference]]:
     """Each way less ERM, and each with ρSIM less the same without it, where there are numbers; none twice."""
     pairs = [(way, REFERENCE) for way in WAYS if way != REFERENCE]
     pairs += [(f"{name}{SIM}", name) for name in OBJECTIVES if name != REFERENCE]
-    found = [(f"{WAYS[first]} − {WAYS[second]}", difference(over(rows, first, second))) for first, second in pairs]
-    return [(title, each) for title, each in found if each is not None]
+    return [(f"{WAYS[first]} − {WAYS[second]}", difference(over(rows, first, second))) for first, second in pairs]
 
 
 def verdicts(rows: Rows) -> str:
     """What the rule says of each set."""
     lines = []
-    for (title, column), own in ((SETS[name], own) for name, own in rows.items() if len(own)):
+    for (title, column), own in ((SETS[name], own) for name, own in rows.items()):
         shift = difference((of_way(own, REFERENCE, "seen") - of_way(own, REFERENCE)).groupby(level="domain").mean())
-        if shift is not None:
-            said = "a real shift" if shift.low > 0 else "no shift is shown"
-            lines.append(f"- **{title}: {said}.** Gap of ERM {signed(shift)} over {column}.")
-        if found := comparisons(own):
-            decided = [f"{pair} {signed(each)}" for pair, each in found if each.excludes_0]
-            count = f"Of {len(found)} differences {len(decided)} {'has' if len(decided) == 1 else 'have'} an interval without 0"
-            listed = f": {'; '.join(decided)}. By chance alone one in twenty would" if decided else ", so nothing is decided"
-            lines.append(f"- {title}: {count}{listed}.")
-    return "\n".join(lines) if lines else "Nothing is measured yet."
+        said = "a real shift" if shift.low > 0 else "no shift is shown"
+        lines.append(f"- **{title}: {said}.** Gap of ERM {signed(shift)} over {column}.")
+        found = comparisons(own)
+        decided = [f"{pair} {signed(each)}" for pair, each in found if each.excludes_0]
+        count = f"Of {len(found)} differences {len(decided)} {'has' if len(decided) == 1 else 'have'} an interval without 0"
+        listed = f": {'; '.join(decided)}. By chance alone one in twenty would" if decided else ", so nothing is decided"
+        lines.append(f"- {title}: {count}{listed}.")
+    return "\n".join(lines)
 
 
-def published_table() -> str:
+def published_table() -> Lines:
     """Means of Table 5, and differences over the domains of Table 12."""
-    lines = []
     for way, values in ((name + end, each) for name, both in TABLE_12.items() for end, each in zip(("", SIM), both, strict=True)):
         to_erm, to_self = (
             signed(difference(a - b for a, b in zip(values, TABLE_12[other][0], strict=True)), 2)
             for other in (REFERENCE, way.removesuffix(SIM))
         )
         cells = ["" if way == REFERENCE else to_erm, to_self if way.endswith(SIM) else ""]
-        lines.append([WAYS[way], f"{mean(values[:4]):.2f}", f"{mean(values[4:]):.2f}", *cells])
-    return markdown(["Way", "PACS", "TerraIncognita", "− ERM, points", "− without ρSIM, points"], lines)
+        yield [WAYS[way], f"{mean(values[:4]):.2f}", f"{mean(values[4:]):.2f}", *cells]
 
 
-def beside(rows: Rows) -> str:
+def beside(rows: Rows) -> Lines:
     """ρSIM over the same without it, published and here, in points."""
-    lines = []
     for name, title in OBJECTIVES.items():
         there = "not in it"
         if name in TABLE_12:
             there = signed(difference(b - a for a, b in zip(*TABLE_12[name], strict=True)), 2)
         here = [signed(difference(100 * gap for gap in over(own, name + SIM, name)), 2) for own in rows.values()]
-        lines.append([title, there, *here])
-    return markdown(["ρSIM − without it, points", "SIM, Table 12", *(title for title, _ in SETS.values())], lines)
+        yield [title, there, *here]
 
 
 def causes(rows: Rows) -> str:
     """What the tables themselves say of it: spread, what val picked, and how well each way fits domains that it saw."""
     facts = pd.DataFrame({
-        title: facts_of_set(rows[name]) for name, (title, _) in SETS.items() if len(of_way(rows[name], REFERENCE))
-    }).fillna("")  # fmt: skip
+        title: facts_of_set(rows[name]) for name, (title, _) in SETS.items()
+    })  # fmt: skip
     return markdown(["", *facts], [[fact, *cells] for fact, cells in facts.iterrows()])
 
 
@@ -196,17 +168,16 @@ def facts_of_set(own: pd.DataFrame) -> pd.Series:
         "Between seeds of one domain": f"{reference.std().mean():.3f}",
         "Trainings where val picked the lowest learning rate": f"{mean(own['learning_rate'] == own['learning_rate'].min()):.0%}",
         "Where it picked an epoch of the last tenth": f"{mean(own['best_epoch'] >= 0.9 * own['best_epoch'].max()):.0%}",
-        **{f"On seen domains: {title}": f"{mean(values):.3f}" for title, values in seen.items() if len(values)},
+        **{f"On seen domains: {title}": f"{mean(values):.3f}" for title, values in seen.items()},
     })  # fmt: skip
 
 
 def draw_differences(path: Path, rows: Rows) -> None:
     """Each way less ERM, by set."""
-    shown = {name: own for name, own in rows.items() if len(own)}
     ways = [way for way in WAYS if way != REFERENCE]
     with figure(path, (7.2, 2.9), "domains") as drawn:
-        panels = drawn.subplots(1, max(1, len(shown)), squeeze=False, sharey=True)[0]
-        for axes, (name, own) in zip(panels, shown.items(), strict=False):
+        panels = drawn.subplots(1, len(rows), squeeze=False, sharey=True)[0]
+        for axes, (name, own) in zip(panels, rows.items(), strict=True):
             axes.axvline(0, color="#888888", linewidth=0.8)
             for place, way in enumerate(ways):
                 draw_way(axes, place, COLOURS[way.removesuffix(SIM)], over(own, way, REFERENCE), filled=way.endswith(SIM))
@@ -217,8 +188,7 @@ def draw_differences(path: Path, rows: Rows) -> None:
 
 
 def draw_way(axes: Axes, place: int, colour: str, values: list[float], *, filled: bool) -> None:
-    if (found := difference(values)) is None:
-        return
+    found = difference(values)
     axes.plot(values, [place + 0.22] * len(values), "|", color=colour, alpha=0.45, markersize=5)
     axes.errorbar(
         [found.mean], [place], xerr=[[found.mean - found.low], [found.high - found.mean]], fmt="o", color=colour, markersize=4.5,

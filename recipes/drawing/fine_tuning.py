@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from tables import Difference, interval, markdown, read_csv, sections, signed, verdict
+from tables import Difference, Lines, body, interval, markdown, read_csv, sections, signed, verdict
 
 SETS = {"breastmnist": "BreastMNIST", "retinamnist": "RetinaMNIST", "pneumoniamnist": "PneumoniaMNIST"}
 METRICS = {"auc": "AUC", "accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy"}
@@ -18,7 +18,7 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "tables": sections({title: of_set(cells[cells["set"] == name]) for name, title in SETS.items()}),
         "orderings": orderings(gaps),
         "verdicts": verdicts(gaps),
-        "folds": of_folds(folds),
+        "folds": body(of_folds(folds)),
         "leak": leak(folds),
     }
 
@@ -41,7 +41,7 @@ def orderings(gaps: pd.DataFrame) -> str:
         [row.first, row.second, METRICS[row.metric], signed(found_in(row)), f"{row.ahead} of {row.pairs}", row.published]
         for row in gaps.itertuples(index=False)
     ]
-    return markdown(["First", "Second", "Metric", "Mean difference", "First ahead", "Published"], lines)
+    return body(lines)
 
 
 def found_in(row: tuple[object, ...]) -> Difference:
@@ -56,13 +56,11 @@ def verdicts(gaps: pd.DataFrame) -> str:
     )
 
 
-def of_folds(folds: pd.DataFrame) -> str:
-    lines: list[list[str]] = []
+def of_folds(folds: pd.DataFrame) -> Lines:
     for name, own in folds.groupby("folds_of", sort=False):
         of_metric = own.set_index("metric").loc[list(FOLDED)]
         said = [f"{row.value:.3f} {interval(row.low, row.high)}" for row in of_metric.itertuples()]
-        lines.append([name, *said, own["leakage"].iloc[0]])
-    return markdown(["Folds of", *FOLDED.values(), "Leakage"], lines)
+        yield [name, *said, own["leakage"].iloc[0]]
 
 
 def leak(folds: pd.DataFrame) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from drawing.repsim_figure import draw
-from drawing.repsim_tasks import around_the_centre, by_order, one_after_another, seeds_told, whether_kept, whole_seeds
+from drawing.repsim_tasks import around_the_centre, by_order, one_after_another, seeds_told, whether_kept
 from tables import (
     PLACE,
     Difference,
@@ -105,7 +105,7 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     folder = results / "repsim"
     rows = read(folder, SETS).merge(read(folder, SETS, "-kept"), how="left", on=["set", "model", "variant", "seed"])
     curve = read(folder, SETS, "-curve")
-    chained, centred = whole_seeds(read_csv(folder / "continual.csv")), whole_seeds(read_csv(folder / "centre.csv"))
+    chained, centred = (read_csv(folder / f"{name}.csv") for name in ("continual", "centre"))
     few = read(folder / "few_steps", [*JUDGED, *CHOSEN_ON])
     own = {kind: kind.rows(rows) for kind in KINDS}
     panels = {kind.title: (own[kind], curve[(curve["model"] == VIT) == kind.is_vit]) for kind in KINDS[:3]}

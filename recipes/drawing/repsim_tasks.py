@@ -12,12 +12,6 @@ KEPT = -0.05
 """The first task counts as kept where the interval of the accuracy lost lies above this (docs/log.md)."""
 
 
-def whole_seeds(rows: pd.DataFrame) -> pd.DataFrame:
-    """Without the last seed where not all of it is trained."""
-    sizes = rows.groupby("seed")["seed"].transform("size")
-    return rows[sizes == sizes.max()]
-
-
 def seeds_told(rows: pd.DataFrame) -> str:
     """How many seeds there are."""
     number = rows["seed"].nunique()
