@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -140,9 +141,7 @@ def draw(path: Path, kinds: dict[str, pd.DataFrame]) -> None:
     """Accuracy against similarity, means over networks and seeds: an arrow from each method to the same with RepSim."""
     with figure(path, (3.4 * len(SETS) + 0.4, 6.4), "crossgraft", {}) as drawn:
         grid = drawn.subplots(2, len(SETS), squeeze=False)
-        for axes, (row, kind, column, name) in zip(
-            grid.flat, ((*one, *other) for one in enumerate(kinds) for other in enumerate(SETS)), strict=True
-        ):
+        for axes, (kind, name) in zip(grid.flat, product(kinds, SETS), strict=True):
             rows = kinds[kind][kinds[kind]["set"] == name]
             found = {variant: (mean(own["cka"]), mean(own["accuracy"])) for variant, own in rows.groupby("variant")}
             axes.grid(color="#E5E5E5", linewidth=0.6)
@@ -158,6 +157,8 @@ def draw(path: Path, kinds: dict[str, pd.DataFrame]) -> None:
                         "", held, found[method], arrowprops={"arrowstyle": "->", "color": colour, "shrinkA": 5, "shrinkB": 5}
                     )
             axes.set_title(f"{SETS[name]}, {kind}", fontsize=10)
-            axes.set_xlabel("CKA to the pretrained network" if row else "")
-            axes.set_ylabel("" if column else "Accuracy")
+        for axes in grid[-1]:
+            axes.set_xlabel("CKA to the pretrained network")
+        for axes in grid[:, 0]:
+            axes.set_ylabel("Accuracy")
         legend(drawn, grid.flat, columns=len(LOOKS))

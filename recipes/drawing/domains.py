@@ -104,8 +104,8 @@ def results_table(rows: pd.DataFrame) -> str:
 
 def domain_table(rows: pd.DataFrame) -> str:
     names = sorted(rows["domain"].unique(), key=natural_key)
-    found = {way: own["unseen"] for way, own in rows.groupby(["variant", "domain"])[["unseen"]].mean().groupby(level=0)}
-    lines = [[title, *(f"{found[way][way, name]:.3f}" for name in names)] for way, title in WAYS.items() if way in found]
+    found = rows.pivot_table("unseen", "variant", "domain")
+    lines = [[title, *(f"{found.loc[way, name]:.3f}" for name in names)] for way, title in WAYS.items()]
     return markdown(["Way", *names], lines)
 
 

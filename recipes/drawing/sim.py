@@ -305,7 +305,7 @@ def core(trained: Trained) -> Lines:
         values = place.values(trained, variant, "accuracy")
         to_base = difference(gaps(values, place.values(trained, "without", "accuracy")))
         to_it = [over(trained, [place], Comparison("", "with_sim", variant), metric) for metric in OF_EQUAL_CLASSES]
-        cells = [*(["", ""] if variant == BASELINE else [marked(to_base), to_base.ahead_of_pairs])]
+        cells = ["", ""] if variant == BASELINE else [marked(to_base), to_base.ahead_of_pairs]
         yield [variant, mean_and_interval(values), *cells, *("" if variant == SIM else marked(each) for each in to_it)]
 
 

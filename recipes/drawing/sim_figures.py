@@ -38,14 +38,10 @@ def draw_sweeps(path: Path, sweeps: Mapping[str, Sequence[tuple[float, Differenc
     with figure(path, (6.4, 2.8)) as drawn:
         panels = drawn.subplots(1, len(sweeps), squeeze=False, sharey=True)[0]
         for axes, (option, points) in zip(panels, sweeps.items(), strict=True):
-            values, (means, highs) = (
-                [value for value, _ in points],
-                zip(*((each.mean, each.high) for _, each in points), strict=True),
-            )
-            halves = [high - middle for middle, high in zip(means, highs, strict=True)]
+            means, halves = [each.mean for _, each in points], [each.high - each.mean for _, each in points]
             axes.axhline(0, color="#000000", linestyle="--", linewidth=1)
             look = {"color": LOOKS["rho_sim"][0], "markersize": 4, "linewidth": 1.2, "elinewidth": 0.8, "capsize": 2}
-            axes.errorbar(values, means, halves, fmt="o-", **look)
+            axes.errorbar([value for value, _ in points], means, halves, fmt="o-", **look)
             axes.set(xlabel={"rho": "Share of tokens ρ", "weight": "Weight"}[option])
             if option == "weight":
                 axes.set_xscale("log")
