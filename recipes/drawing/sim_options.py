@@ -115,12 +115,10 @@ def what_comes_back(rows: pd.DataFrame) -> Lines:
     known = {key: own.set_index("image") for key, own in rows.groupby(["block", "known"], sort=False)}
     blocks = list(dict.fromkeys(rows["block"]))
     for (block, what), own in sorted(known.items(), key=lambda each: blocks.index(each[0][0])):
+        others = ("features alone", what if "untrained" in what else what.replace("trained", "untrained"))
         to_others = [
             signed(difference(own["psnr"] - known[block, other]["psnr"]), 2) if (block, other) in known and other != what else ""
-            for other in (
-                "features alone",
-                what.replace(" trained", " untrained") if what.startswith("features") else f"un{what}",
-            )
+            for other in others
         ]
         yield [block, what, mean_and_interval(own["psnr"]), mean_and_interval(own["correlation"]), *to_others]
 
