@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALLER ?= $(BIN)/python -m pip install --quiet
 # Compiled modules and rewritten assertions are kept: workers and child processes read them instead of making them again.
 unexport PYTHONDONTWRITEBYTECODE
-SOURCES := src tests benchmarks recipes examples docs/generate.py
+SOURCES := src tests benchmarks recipes studies examples docs/generate.py docs/terminal_picture.py
 
 # Two processes share the files of fast tests and, one by one, the slow tests; tests/conftest.py says which go together.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder

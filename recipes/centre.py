@@ -7,35 +7,27 @@ The trainings are those of recipes/continual.py, on five sets instead of three; 
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from itertools import product
 
 import pandas as pd
-from continual import CODE, SEEDS, WAYS, folder_of, start_in, trained
+from continual import CODE, SEEDS, WAYS, arguments, start_in, trained
 
 import crossgraft
 from crossgraft.running.unattended import unattended
 
 SETS = ("breastmnist", "pneumoniamnist", "retinamnist", "medical_mnist", "cifar10")
-OF_WAYS = ("full", "repsim")
 
 
 def main() -> None:
     """Run the script."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("table", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("runs/continual"))
-    given = parser.parse_args()
+    given = arguments(__doc__)
     start, tables = start_in(given.data), list[pd.DataFrame]()
-    for seed in SEEDS:
-        for way in (way for way in WAYS if way in OF_WAYS):
-            runs = [trained(given.data / f"{name}.npz", start, way, seed, folder_of(given.out, name, way, seed)) for name in SETS]
-            found = crossgraft.compare_centre(runs, before=start, allow_code=CODE, device="cpu").to_frame()
-            tables.append(
-                found.assign(task=SETS, way=way, seed=seed)[["task", "way", "seed", "to_centre_l2", "to_start_l2"]].round(5)
-            )
-            pd.concat(tables).to_csv(given.table, index=False)
+    for seed, way in product(SEEDS, WAYS):
+        runs = [trained(given, name, start, way, seed, name, way, seed) for name in SETS]
+        found = crossgraft.compare_centre(runs, before=start, allow_code=CODE, device="cpu").to_frame()
+        named = found[["to_centre_l2", "to_start_l2"]].round(5).assign(task=SETS, way=way, seed=seed)
+        tables.append(named[["task", "way", "seed", "to_centre_l2", "to_start_l2"]])
+        pd.concat(tables).to_csv(given.table, index=False)
 
 
 if __name__ == "__main__":

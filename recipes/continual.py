@@ -35,20 +35,24 @@ SIZES = {"retinamnist": {"limit": 700}, "cifar10": {"per_class": 40}}
 """Others have 100 images of each class; the smallest class of RetinaMNIST has 66."""
 
 
-def trained(data: Path, model: ModelSpec, way: str, seed: int, out: Path) -> Path:
+def arguments(words: str) -> argparse.Namespace:
+    """What was typed."""
+    parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("runs/continual"))
+    return parser.parse_args()
+
+
+def trained(given: argparse.Namespace, name: str, model: ModelSpec, way: str, seed: int, *folder: object) -> Path:
     """The run folder of one training, which is done now or was before."""
+    out = given.out / "-".join(map(str, folder))
     if not (out / "report.json").is_file():
         crossgraft.fine_tune(
-            data, model=model, regularizer=WAYS[way], seed=seed, out=out, allow_code=CODE, store=False, no_images=True,
-            workers=1, ledger=False, **FIXED,
-            **SIZES.get(data.stem, {"per_class": 100}),
+            given.data / f"{name}.npz", model=model, regularizer=WAYS[way], seed=seed, out=out, allow_code=CODE, store=False,
+            no_images=True, workers=1, ledger=False, **FIXED, **SIZES.get(name, {"per_class": 100}),
         )  # fmt: skip
     return out
-
-
-def folder_of(out: Path, *parts: object) -> Path:
-    """The run folder of a training."""
-    return out / "-".join(map(str, parts))
 
 
 def start_in(data: Path) -> ModelSpec:
@@ -81,24 +85,18 @@ def on_test(network: Classifier, data: Dataset) -> dict[str, float]:
 
 def main() -> None:
     """Run the script."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("table", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("runs/continual"))
-    given = parser.parse_args()
+    given = arguments(__doc__)
     start, rows = start_in(given.data), list[dict[str, object]]()
     for seed, (first, second), way in product(SEEDS, ORDERS, WAYS):
-        before = trained(given.data / f"{first}.npz", start, way, seed, folder_of(given.out, first, way, seed))
+        before = trained(given, first, start, way, seed, first, way, seed)
         for other in WAYS:
-            folder = folder_of(given.out, first, way, second, other, seed)
-            after = trained(given.data / f"{second}.npz", start_of(before), other, seed, folder)
+            after = trained(given, second, start_of(before), other, seed, first, way, second, other, seed)
             one, two = (load_saved_model(run, allow_code=CODE).classifier.eval() for run in (before, after))
             tests = [open_dataset(given.data / f"{each}.npz", use_split="test") for each in (first, second)]
+            tested = {"first": (one, tests[0]), "first_again": (under_head(one, two), tests[0]), "second": (two, tests[1])}
             rows.append(
                 {"first": first, "second": second, "first_way": way, "second_way": other, "seed": seed}
-                | {f"first_{metric}": value for metric, value in on_test(one, tests[0]).items()}
-                | {f"first_again_{metric}": value for metric, value in on_test(under_head(one, two), tests[0]).items()}
-                | {f"second_{metric}": value for metric, value in on_test(two, tests[1]).items()}
+                | {f"{name}_{metric}": value for name, of in tested.items() for metric, value in on_test(*of).items()}
             )
             pd.DataFrame(rows).to_csv(given.table, index=False)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,62 +33,64 @@ ENDINGS = ("", "-kept", "-looks")
 """Of the tables of a set: the trainings, what their features kept, what they cost and how their gradients were."""
 
 
+def jobs_of(study: Path) -> Iterator[tuple[Any, Path, dict[str, Any]]]:
+    """Each finished job as a row of the study's table, its run folder, and the first columns of its rows."""
+    for job in read_csv(study / "results.csv").drop_duplicates("job").itertuples():
+        yield job, study / job.run, {name: getattr(job, known, None) for name, known in NAMES.items()}
+
+
+NAMES = {"set": "data", "model": "model", "variant": "settings", "seed": "seed"}
+"""Column of a committed table → that of a study."""
+
+
+def record_of(run: Path) -> TuningRecord:
+    return TuningRecord.model_validate_json((run / "report.json").read_bytes())
+
+
 def trainings(study: Path) -> pd.DataFrame:
     """One row a finished run of ``tune``, with all numbers that any table has, and the column ``set``."""
-    said = json.loads((study / "study.json").read_text(encoding="utf-8"))["cells"]
-    settings = {cell["job"]: cell["said"] for cell in said.values()}
-    jobs = read_csv(study / "results.csv").drop_duplicates("job")
-    rows = [
-        {"set": job.data, "model": job.model, "variant": job.settings, "seed": job.seed, "settings": in_words(settings[job.job])}
-        | numbers(study / job.run)
-        for job in jobs.itertuples()
-    ]
-    return pd.DataFrame(rows)
+    said = {cell["job"]: cell["said"] for cell in json.loads((study / "study.json").read_bytes())["cells"].values()}
+    return pd.DataFrame([first | {"settings": in_words(said[job.job])} | numbers(run) for job, run, first in jobs_of(study)])
 
 
 def left_out_domains(study: Path) -> pd.DataFrame:
     """One row a domain of each finished run of ``tune --leave-out``: the training that never saw it."""
-    jobs = read_csv(study / "results.csv").drop_duplicates("job")
-    rows = [
-        {"set": job.data, "model": job.model, "variant": job.settings, "seed": job.seed} | row
-        for job in jobs.itertuples()
-        for row in numbers_by_domain(study / job.run)
-    ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame([first | row for _, run, first in jobs_of(study) for row in numbers_by_domain(run)])
 
 
 def numbers_by_domain(run: Path) -> Iterator[dict[str, Any]]:
     """Of one run folder."""
-    record = TuningRecord.model_validate_json((run / "report.json").read_text(encoding="utf-8"))
+    record = record_of(run)
     unseen = record.unseen_domains
     for found in () if unseen is None else unseen.domains:
-        values = {"unseen": found.unseen, "seen": found.seen, "gap": found.gap}
-        known = {
-            f"{name}{end}": None if each is None else getattr(each, column)
-            for name, each in values.items()
-            for end, column in (("", "value"), ("_low", "low"), ("_high", "high"))
-        }
-        yield {name: None if value is None else round(value, 5) for name, value in known.items()} | {
+        yield with_ends({"unseen": found.unseen, "seen": found.seen, "gap": found.gap}) | {
             DOMAIN: found.domain,
             "metric": unseen.metric,
             "val": found.val_metric,
             "learning_rate": found.picked.get("learning_rate"),
-            "best_epoch": found.best_epoch,
-            "num_train": found.num_train,
-            "num_unseen": found.num_unseen,
-            "num_seen": found.num_seen,
+            **{name: getattr(found, name) for name in ("best_epoch", "num_train", "num_unseen", "num_seen")},
             "seconds": round(record.seconds, 2),
             "versions": versions_in_words(run),
             "state": "done",
         }
 
 
-def versions_in_words(run: Path) -> str:
+def with_ends(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Name of something that has an interval → value and ends, each in a column."""
+    ends = (("", "value"), ("_low", "low"), ("_high", "high"))
+    return rounded({f"{name}{end}": each and getattr(each, column) for name, each in values.items() for end, column in ends})
+
+
+def rounded(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """To five decimals."""
+    return {name: None if value is None else round(value, 5) for name, value in values.items()}
+
+
+def versions_in_words(run: Path, programs: Iterable[str] = ("python", "crossgraft", "torch", "timm")) -> str:
     """Programs that made it."""
-    versions = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    programs = {"python": versions["versions"]["python"], "crossgraft": versions["crossgraft_version"]}
-    programs |= {name: versions["versions"][name] for name in ("torch", "timm")}
-    return " ".join(f"{name} {version}" for name, version in programs.items())
+    about = json.loads((run / "run.json").read_bytes())
+    versions = about["versions"] | {"crossgraft": about["crossgraft_version"]}
+    return " ".join(f"{name} {versions[name]}" for name in programs)
 
 
 def in_words(said: dict[str, Any]) -> str:
@@ -99,24 +101,17 @@ def in_words(said: dict[str, Any]) -> str:
 
 def numbers(run: Path) -> dict[str, Any]:
     """Of one run folder."""
-    record = TuningRecord.model_validate_json((run / "report.json").read_text(encoding="utf-8"))
+    record = record_of(run)
     plan, nll = record.plan, record.metric("negative_log_likelihood")
     best = next((epoch for epoch in record.history if epoch.is_best), None)
-    metrics = {**most_probable(read_csv(run / "predictions.csv")), "auc": record.metric("auc")}
-    known = {
-        f"{name}{end}": None if metric is None else getattr(metric, column)
-        for name, metric in metrics.items()
-        for end, column in (("", "value"), ("_low", "low"), ("_high", "high"))
-    }
-    found = known | record.similarity | {"val_cka_debiased": best and best.val_cka_debiased}
-    rounded = {name: None if value is None else round(value, 5) for name, value in found.items()}
-    return rounded | {
+    similar = record.similarity | {"val_cka_debiased": best and best.val_cka_debiased}
+    return {
+        **with_ends({**most_probable(run / "predictions.csv"), "auc": record.metric("auc")}),
+        **rounded(similar),
         "seconds": round(record.seconds, 2),
         "best_epoch": record.grid[0].best_epoch,
-        "num_trained": plan.num_trained,
         "num_parameters": plan.num_trained + plan.num_frozen,
-        "num_own_parameters": plan.num_own_parameters,
-        "peak_bytes": plan.peak_bytes,
+        **{name: getattr(plan, name) for name in ("num_trained", "num_own_parameters", "peak_bytes")},
         "nll": None if nll is None or nll.value is None else digits(nll.value),
         "versions": versions_in_words(run),
         "state": "done",
@@ -124,14 +119,15 @@ def numbers(run: Path) -> dict[str, Any]:
     }
 
 
-def most_probable(rows: pd.DataFrame) -> dict[str, Any]:
-    """Accuracy and balanced accuracy of the most probable class."""
-    names = [name.removeprefix("logit ") for name in rows if name.startswith("logit ")]
-    logits = rows[[f"logit {name}" for name in names]].to_numpy(np.float64)
+def most_probable(file: Path) -> dict[str, Any]:
+    """Accuracy and balanced accuracy of the most probable class, with their intervals."""
+    rows = read_csv(file)
+    logits = rows.filter(regex="^logit ")
+    names = [name.removeprefix("logit ") for name in logits]
+    shifted = np.exp(logits.to_numpy(np.float64) - logits.to_numpy().max(axis=1, keepdims=True))
     targets = rows["target"].astype(str).map(names.index).to_numpy()
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    numbered = [str(number) for number in range(len(names))]
-    found = evaluate_predictions(shifted / shifted.sum(axis=1, keepdims=True), targets, task="multi-class", class_names=numbered)
+    places = [str(place) for place in range(len(names))]  # names of classes would take part in what is decided
+    found = evaluate_predictions(shifted / shifted.sum(axis=1, keepdims=True), targets, task="multi-class", class_names=places)
     overall = {row.metric: row for row in found if row.class_name is None}
     return {name: overall[name] for name in ("accuracy", "balanced_accuracy")}
 
@@ -156,35 +152,29 @@ def digits(value: float) -> float:
     return float(f"{float(value):.5g}")
 
 
-def tables(study: Path, place: Path) -> Iterator[tuple[Path, pd.DataFrame, pd.DataFrame]]:
-    """File, what is committed, and what the study found, by key and with the columns of the file."""
-    if place.suffix == ".csv":
-        key = ["table", "start", "budget", "method"]
-        old = read_csv(place).set_index(key)
-        yield place, old, replays(study).set_index(key)[list(old.columns)]
-        return
-    if kept_by_domain := [file for file in place.glob("*.csv") if DOMAIN in read_csv(file)]:
-        key = [*KEY, DOMAIN]
-        for name, rows in left_out_domains(study).groupby("set"):
-            file = place / f"{name}.csv"
-            if file in kept_by_domain:
-                old = read_csv(file).set_index(key)
-                yield file, old, rows.set_index(key).reindex(columns=old.columns)
-        return
-    for name, rows in trainings(study).groupby("set"):
-        for ending in ENDINGS:
-            file = place / f"{name}{ending}.csv"
-            if file.is_file():
-                old = read_csv(file).set_index(KEY)
-                yield file, old, rows.set_index(KEY).reindex(columns=old.columns)
-
-
 def replays(study: Path) -> pd.DataFrame:
     """One row a table, start, budget and way of ``select --replay``."""
-    jobs = read_csv(study / "results.csv").drop_duplicates("job")
-    records = {job: json.loads((study / job.run / "report.json").read_text(encoding="utf-8")) for job in jobs.itertuples()}
-    rows = [{"table": job.replay, "start": job.settings} | row for job, record in records.items() for row in record["rows"]]
+    rows = [
+        {"table": job.replay, "start": job.settings} | row
+        for job, run, _ in jobs_of(study)
+        for row in json.loads((run / "report.json").read_bytes())["rows"]
+    ]
     return pd.json_normalize(rows)
+
+
+def tables(study: Path, place: Path) -> Iterator[tuple[Path, pd.DataFrame, pd.DataFrame]]:
+    """File, what is committed, and what the study found, by key and with the columns of the file."""
+    by_domain = place.is_dir() and any(DOMAIN in read_csv(file) for file in place.glob("*.csv"))
+    if place.is_dir():
+        found = (left_out_domains if by_domain else trainings)(study)
+        files = {place / f"{name}{ending}.csv": rows for name, rows in found.groupby("set") for ending in ENDINGS}
+        key = [*KEY, DOMAIN] if by_domain else KEY
+    else:
+        files, key = {place: replays(study)}, ["table", "start", "budget", "method"]
+    for file, rows in files.items():
+        if file.is_file():
+            old = read_csv(file).set_index(key)
+            yield file, old, rows.set_index(key).reindex(columns=old.columns)
 
 
 def compared(old: pd.DataFrame, new: pd.DataFrame) -> list[str]:
@@ -194,9 +184,8 @@ def compared(old: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     for column in old.select_dtypes("number"):
         gap = (old.loc[both, column] - pd.to_numeric(new.loc[both, column])).abs()
         if gap.notna().any():
-            lines.append(
-                f"  {column}: {'equal' if gap.max() < 1e-6 else f'at most {gap.max():.2g} ({(gap >= 1e-6).sum()} rows)'}"
-            )
+            said = "equal" if gap.max() < 1e-6 else f"at most {gap.max():.2g} ({(gap >= 1e-6).sum()} rows)"
+            lines.append(f"  {column}: {said}")
     return lines
 
 

@@ -14,49 +14,41 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from kept import jobs_of
 from tables import mean, read_csv
 
 from crossgraft.fewshot.result import t_half_width
 
 RHO_SIM = " + ρSIM"
+PLACE = ["network", "set", "episodes_by", "head", "moved", "at"]
+GAPS = ["gap", "gap_by_class", "accuracy", "coefficient", "squared_ratio", "difference", "difference_half_width"]
 
 
 def gaps(study: Path) -> pd.DataFrame:
     """Means over the episodes of each job."""
-    jobs = read_csv(study / "results.csv").drop_duplicates("job")
     frames = []
-    for job in jobs.itertuples():
+    for job, run, _ in jobs_of(study):
         name, _, rule = job.data.partition("; ")
-        frames.append(read_csv(study / job.run / "gaps.csv").assign(network=job.model, set=name, episodes_by=rule))
-    columns = ["network", "set", "episodes_by", "head", "moved", "at", "gap", "gap_by_class", "accuracy"]
-    found = pd.concat(frames)[[*columns, "coefficient", "squared_ratio", "difference", "difference_half_width"]]
-    return found.round(5).sort_values(columns[:6], kind="stable")
+        frames.append(read_csv(run / "gaps.csv").assign(network=job.model, set=name, episodes_by=rule))
+    return pd.concat(frames)[[*PLACE, *GAPS]].round(5).sort_values(PLACE, kind="stable")
 
 
 def class_weights(study: Path) -> pd.DataFrame:
     """Accuracies, and of heads with ρSIM the difference to the same without it, paired by episode."""
-    rows = []
-    for job in read_csv(study / "results.csv").drop_duplicates("job").itertuples():
-        heads = read_csv(study / job.run / "heads.csv")
-        episodes = read_csv(study / job.run / "episodes.csv")
-        names = dict(zip(heads["title"], heads["head"], strict=True))
-        for head in heads.itertuples():
-            less = None
-            if head.title.endswith(RHO_SIM):
-                less = (episodes[head.head] - episodes[names[head.title.removesuffix(RHO_SIM)]]).to_numpy()
-            rows.append({
-                "set": job.data,
-                "head": head.title,
-                "accuracy": head.accuracy,
-                "half_width": head.half_width,
-                "less_tip_adapter": head.difference,
-                "less_tip_adapter_half": head.difference_half_width,
-                "less_without": None if less is None else mean(less),
-                "less_without_half": None if less is None else t_half_width(less),
-                "episodes_that_differ": None if less is None else int((abs(less) > 1e-12).sum()),
-                "episodes": len(episodes),
-            })  # fmt: skip
-    return pd.DataFrame(rows).round(5)
+    frames = []
+    for job, run, _ in jobs_of(study):
+        heads, episodes = (read_csv(run / f"{name}.csv") for name in ("heads", "episodes"))
+        own = heads.set_index("title")[["accuracy", "half_width", "difference", "difference_half_width"]]
+        own.columns = ["accuracy", "half_width", "less_tip_adapter", "less_tip_adapter_half"]
+        own = own.rename_axis("head").assign(less_without=None, less_without_half=None, episodes_that_differ=None)
+        names = heads.set_index("title")["head"]
+        for title in names.index[names.index.str.endswith(RHO_SIM)]:
+            less = (episodes[names[title]] - episodes[names[title.removesuffix(RHO_SIM)]]).to_numpy()
+            differ = int((abs(less) > 1e-12).sum())
+            own.loc[title, ["less_without", "less_without_half", "episodes_that_differ"]] = mean(less), t_half_width(less), differ
+        frames.append(own.assign(episodes=len(episodes)).reset_index().assign(set=job.data))
+    found = pd.concat(frames, ignore_index=True).infer_objects()
+    return found[["set", *found.columns.drop("set")]].round(5)
 
 
 def main(arguments: list[str]) -> None:

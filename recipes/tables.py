@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,9 @@ from scipy import stats
 from crossgraft.seeding import generator
 
 PLACE = ["set", "model", "seed"]
+
+Lines = Iterator[list[object]]
+"""Cells of a table, line by line."""
 
 
 def read_csv(file: Path) -> pd.DataFrame:
@@ -31,12 +34,16 @@ def read(folder: Path, names: Iterable[str], ending: str = "") -> pd.DataFrame:
     return pd.concat([read_csv(folder / f"{name}{ending}.csv").assign(set=name) for name in names], ignore_index=True)
 
 
-def of_variant(rows: pd.DataFrame, variant: str, metric: str) -> pd.Series:
-    """A number of every training of a variant that has it, by set, model and seed."""
+def of_variant(rows: pd.DataFrame, variant: str, metric: str, place: Sequence[str] = PLACE) -> pd.Series:
+    """A number of every training of a variant that has it, by set, model and seed, or by what else makes a place."""
     if metric not in rows:
         return pd.Series(dtype=float)
-    own = rows.loc[rows["variant"] == variant, [*PLACE, metric]]
-    return own.set_index(PLACE)[metric].dropna()
+    return rows[rows["variant"] == variant].set_index(list(place))[metric].dropna()
+
+
+def gaps(rows: pd.DataFrame, first: str, second: str, metric: str, place: Sequence[str] = PLACE) -> pd.Series:
+    """Of every training of both variants, in the order of the first."""
+    return minus(of_variant(rows, first, metric, place), of_variant(rows, second, metric, place))
 
 
 def minus(first: pd.Series, second: pd.Series) -> pd.Series:
@@ -77,6 +84,11 @@ class Difference(NamedTuple):
         """Whether the interval does."""
         return self.low > 0 or self.high < 0
 
+    @property
+    def ahead_of_pairs(self) -> str:
+        """Such as ``4 of 6``."""
+        return f"{self.ahead} of {self.pairs}"
+
 
 def difference(gaps: Iterable[float]) -> Difference | None:
     """None of fewer than two."""
@@ -107,13 +119,23 @@ def signed(found: Difference | None, digits: int = 3) -> str:
     return "–" if found is None else "{:+.{d}f} [{:+.{d}f}, {:+.{d}f}]".format(*found[:3], d=digits)
 
 
-def mean_and_interval(values: Iterable[float]) -> str:
+def marked(found: Difference | None, digits: int = 2) -> str:
+    """A difference, bold where its interval excludes 0."""
+    return f"**{signed(found, digits)}**" if found is not None and found.excludes_0 else signed(found, digits)
+
+
+def interval(low: float, high: float, shown: str = ".3f") -> str:
+    """In brackets."""
+    return f"[{low:{shown}}, {high:{shown}}]"
+
+
+def mean_and_interval(values: Iterable[float], digits: int = 3) -> str:
     """Mean with its 95 % interval (Student's t); the mean alone of one value, – of none."""
     values = [float(value) for value in values]
     if len(values) < 2:
-        return "–" if not values else f"{values[0]:.3f}"
+        return "–" if not values else f"{values[0]:.{digits}f}"
     middle, half = statistics.fmean(values), half_width(values)
-    return f"{middle:.3f} [{middle - half:.3f}, {middle + half:.3f}]"
+    return f"{middle:.{digits}f} {interval(middle - half, middle + half, f'.{digits}f')}"
 
 
 def share_and_interval(values: Iterable[float]) -> str:
@@ -138,9 +160,27 @@ def number(value: float | None, shown: str) -> str:
     return "–" if value is None or math.isnan(value) else f"{value:{shown}}"
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table."""
-    return "\n".join([row_of(head), "|---" * len(head) + "|", *map(row_of, rows)])
+def typeset(text: str) -> str:
+    """With minus signs in place of hyphens."""
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[object]], numbers_from: int | None = None) -> str:
+    """A table; columns from ``numbers_from`` on are aligned to the right."""
+    if numbers_from is None:
+        return f"{row_of(head)}\n{'|---' * len(head)}|\n{body(rows)}".rstrip("\n")
+    rule = ["---" if column < numbers_from else "---:" for column in range(len(head))]
+    return body([head, rule, *rows])
+
+
+def body(rows: Iterable[Iterable[object]]) -> str:
+    """Lines of a table whose head stands in the page."""
+    return "\n".join(map(row_of, rows))
+
+
+def body_of(rows: pd.DataFrame, *cells: str) -> str:
+    """The same with a line for each row; cells are formats of its columns, such as ``{mean:.3f}``."""
+    return "\n".join(row_of(cells).format(**row) for row in rows.to_dict("records"))
 
 
 def row_of(cells: Iterable[object]) -> str:

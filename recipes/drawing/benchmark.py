@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tables import markdown, read_csv, sections
+from tables import markdown, read_csv, sections, typeset
 
 from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.rank.published.record import MeanRecord
@@ -32,12 +32,12 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     methods = list(rows["method"].unique())
     said = [f"- {method}: {verdict(rows, method, CONTROL)}" for method in IN_SHORT]
     more = [f"- {title}, on the same networks: {verdict(rows, *pair)}" for title, pair in PAIRS.items()]
-    heads = ("## In short", "Beside the static prior, on the targets that have both:", "The order of `select` otherwise:")
     return {
         "targets": str(len(rows.drop_duplicates(["table", "target"]))),
         "tables": str(rows["table"].nunique()),
         "groups": str(rows["group"].nunique()),
-        "in_short": "\n\n".join([*heads[:2], "\n".join(said), heads[2], "\n".join(more)]),
+        "beside_prior": "\n".join(said),
+        "otherwise": "\n".join(more),
         "beside": sections({title: beside(rows, *pair) for title, pair in PAIRS.items()}, "##"),
         "together": of_methods(rows, [*(each for each in FIRST if each in methods), *(m for m in methods if m not in FIRST)]),
         "each_table": sections({name: of_table(own) for name, own in rows.groupby("table", sort=False)}, "##"),
@@ -70,10 +70,8 @@ def beside(rows: pd.DataFrame, method: str, control: str) -> str:
     for name in (*rows["table"].unique(), "all"):
         both = paired(rows if name == "all" else rows[rows["table"] == name], method, control)
         if len(both):
-            means = (both[column].to_numpy().mean() for column in ("weighted_kendall", "weighted_kendall_control"))
-            lines.append(
-                [name, str(len(both)), *(f"{each:.3f}".replace("-", "−") for each in means), shown(gain(both), signed=True)]
-            )
+            means = (typeset(f"{both[f'weighted_kendall{end}'].to_numpy().mean():.3f}") for end in ("", "_control"))
+            lines.append([name, str(len(both)), *means, shown(gain(both), signed=True)])
     return markdown(["table", "targets", "τ_w of the order", control, "difference"], lines)
 
 
@@ -103,4 +101,4 @@ def shown(mean: MeanRecord, *, signed: bool = False) -> str:
         return "—"
     values = [mean.value] if mean.low is None or mean.high is None else [mean.value, mean.low, mean.high]
     first, *ends = [f"{value:+.3f}" if signed else f"{value:.3f}" for value in values]
-    return f"{first} [{', '.join(ends)}]".removesuffix(" []").replace("-", "−")
+    return typeset(f"{first} [{', '.join(ends)}]".removesuffix(" []"))

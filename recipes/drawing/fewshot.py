@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 import pandas as pd
 from drawing.fewshot_gap import fields as of_gaps
-from tables import Difference, difference, markdown, mean, read, signed
+from tables import Difference, Lines, body, difference, markdown, mean, read, signed
 
 SETS = {
     "omniglot": "Omniglot",
@@ -110,36 +111,31 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     return {
         "num_rows": str(len(rows)),
         "sets": "; ".join(SETS.values()),
-        "gains": gains(rows, "heads", EQUAL),
-        "by_set": by_set(rows),
-        "uneven": gains(rows, "heads", [UNEVEN]),
-        "balanced_gains": gains(rows, BALANCED, [UNEVEN]),
+        "gains": body(gains(rows, "heads", EQUAL)),
+        "by_set": body(by_set(rows)),
+        "uneven": body(gains(rows, "heads", [UNEVEN])),
+        "balanced_gains": body(gains(rows, BALANCED, [UNEVEN])),
         "balanced": accuracies(rows, BALANCED, UNEVEN),
-        "told": told(rows),
+        **told(rows),
         "heads": "".join(f"### {title}\n\n{accuracies(rows, 'heads', rule)}\n\n" for rule, title in SHOTS.items()),
         "named": "\n\n".join(f"{title}:\n\n{text}" for rule, title in SHOTS.items() if (text := accuracies(rows, "named", rule))),
         "inside": accuracies(rows, "inside", FIVE),
         "on_gpus": on_gpus(rows),
-        "inside_gains": gains(rows, "inside", [FIVE]),
+        "inside_gains": body(gains(rows, "inside", [FIVE])),
         "rates": accuracies(rows, "rates", FIVE),
         "tsa_elsewhere": without_depthwise(rows, "tsa:learning_rate=unseen"),
-        "costs": costs(rows),
+        "costs": body(costs(rows)),
         **of_gaps(results, figures),
     }
 
 
-def gains(rows: pd.DataFrame, kind: str, rules: Sequence[str]) -> str:
+def gains(rows: pd.DataFrame, kind: str, rules: Sequence[str]) -> Lines:
     """Each head against each of the two baselines."""
-    baselines = baselines_of(kind)
-    columns = [cell for each in baselines for cell in (f"less {SPELLED[each]}", "above / below")]
-    lines = []
-    for head in heads_of(rows, kind):
-        for rule in rules if head not in baselines else ():
-            found = [gain(rows, kind, rule, head, baseline) for baseline in BASELINES]
+    for head, rule in product([each for each in heads_of(rows, kind) if each not in baselines_of(kind)], rules):
+        found = [gain(rows, kind, rule, head, baseline) for baseline in BASELINES]
+        if (last := found[-1]).over_sets is not None:
             cells = [cell for each in found for cell in (signed(each.over_sets), f"{each.above} / {each.below}")]
-            if (last := found[-1]).over_sets is not None:
-                lines.append([SPELLED[head], SHOTS[rule], *cells, last.over_sets.pairs, last.pairs])
-    return markdown(["head", "episodes", *columns, "sets", "pairs"], lines)
+            yield [SPELLED[head], SHOTS[rule], *cells, last.over_sets.pairs, last.pairs]
 
 
 def inside_alone(rows: pd.DataFrame) -> list[str]:
@@ -147,41 +143,38 @@ def inside_alone(rows: pd.DataFrame) -> list[str]:
     return [head for head in heads_of(rows, "inside") if head not in heads_of(rows, "heads")]
 
 
-def told(rows: pd.DataFrame) -> str:
+def told(rows: pd.DataFrame) -> dict[str, str]:
     """Heads and rules where the mean difference to both baselines leaves out 0, and those where it does to one from below."""
-    judged = {rule: BALANCED if rule == UNEVEN else "heads" for rule in SHOTS}
-    on_features = [(head, judged[rule], rule) for head in heads_of(rows, "heads") if head not in BASELINES for rule in SHOTS]
-    heads = inside_alone(rows)
-    sets = chosen(rows, "inside", FIVE)
-    num_sets = sets[sets["head"].isin(heads)]["set"].nunique()
-    inside = [(head, "inside", FIVE) for head in heads]
-    return f"{ahead_or_behind(rows, 'On frozen features', on_features)}\n\n" + ahead_or_behind(
-        rows, f"Inside the network, on {num_sets} sets", inside
-    )
+    heads = [head for head in heads_of(rows, "heads") if head not in BASELINES]
+    on_features = [(head, BALANCED if rule == UNEVEN else "heads", rule) for head in heads for rule in SHOTS]
+    alone, sets = inside_alone(rows), chosen(rows, "inside", FIVE)
+    num_sets = sets[sets["head"].isin(alone)]["set"].nunique()
+    inside = [(head, "inside", FIVE) for head in alone]
+    return {
+        "on_features": ahead_or_behind(rows, "On frozen features", on_features),
+        "in_network": ahead_or_behind(rows, f"Inside the network, on {num_sets} sets", inside),
+    }
 
 
 def ahead_or_behind(rows: pd.DataFrame, where: str, asked: Sequence[tuple[str, str, str]]) -> str:
-    ahead: dict[str, list[str]] = {}
-    behind: dict[str, list[str]] = {}
+    sides: dict[str, dict[str, list[str]]] = {"ahead": {}, "behind": {}}
     for head, kind, rule in asked:
         known = [found for each in BASELINES if (found := gain(rows, kind, rule, head, each).over_sets) is not None]
-        if len(known) == len(BASELINES) and all(each.low > 0 for each in known):
-            ahead.setdefault(SPELLED[head], []).append(SHOTS[rule])
-        if len(known) == len(BASELINES) and any(each.high < 0 for each in known):
-            behind.setdefault(SPELLED[head], []).append(SHOTS[rule])
-    one, other = ("; ".join(f"{head} ({', '.join(rules)})" for head, rules in each.items()) or "none" for each in (ahead, behind))
+        if len(known) == len(BASELINES):
+            is_on = {"ahead": all(each.low > 0 for each in known), "behind": any(each.high < 0 for each in known)}
+            for side in (side for side, is_there in is_on.items() if is_there):
+                sides[side].setdefault(SPELLED[head], []).append(SHOTS[rule])
+    one, other = ("; ".join(f"{head} ({', '.join(of)})" for head, of in each.items()) or "none" for each in sides.values())
     return f"**{where}**, above both baselines: {one}. Below at least one of them: {other}."
 
 
-def by_set(rows: pd.DataFrame) -> str:
+def by_set(rows: pd.DataFrame) -> Lines:
     """Differences to logistic regression, set by set, of the heads that a user would pay for."""
-    lines = []
     for name, title in SETS.items():
         for head, kind in PAID_FOR.items():
             found = [gain(rows[rows["set"] == name], kind, rule, head, "logistic") for rule in EQUAL]
             if any(each.pairs for each in found):
-                lines.append([title, SPELLED[head], *map(on_one_set, found)])
-    return markdown(["set", "head", *(SHOTS[rule] for rule in EQUAL)], lines)
+                yield [title, SPELLED[head], *map(on_one_set, found)]
 
 
 def on_one_set(found: Gain) -> str:
@@ -208,10 +201,7 @@ def without_depthwise(rows: pd.DataFrame, head: str) -> str:
     """Gain of a head inside networks whose larger convolutions are not depthwise, over each baseline."""
     plain = rows[~rows["network"].str.startswith("mobilenet")]
     found = {SPELLED[each]: gain(plain, "inside", FIVE, head, each).over_sets for each in BASELINES}
-    known = {name: each for name, each in found.items() if each is not None}
-    return " and ".join(
-        f"{signed(each)} over {name} (ahead on {each.ahead} of {each.pairs} sets)" for name, each in known.items()
-    )
+    return " and ".join(f"{signed(each)} over {name} (ahead on {each.ahead_of_pairs} sets)" for name, each in found.items())
 
 
 def on_gpus(rows: pd.DataFrame) -> str:
@@ -220,19 +210,15 @@ def on_gpus(rows: pd.DataFrame) -> str:
     return " ".join(f"Lines computed on an {device}: {number}." for device, number in found["device"].value_counts().items())
 
 
-def costs(rows: pd.DataFrame) -> str:
+def costs(rows: pd.DataFrame) -> Lines:
     """Milliseconds of fit and predict, median over the sets, by network and rule."""
-    lines = []
-    kinds: Mapping[str, Sequence[str]] = {"heads": heads_of(rows, "heads"), "inside": inside_alone(rows)}
-    for kind, heads in kinds.items():
-        networks = sorted({*rows.loc[rows["kind"] == kind, "network"]})
-        for head in heads:
-            for network in networks:
-                own = rows[rows["network"] == network].dropna(subset="milliseconds")
-                of = [chosen(own, kind, rule, head)["milliseconds"] for rule in SHOTS]
-                if any(map(len, of)):
-                    lines.append([SPELLED[head], network, *(milliseconds(median(each)) if len(each) else "–" for each in of)])
-    return markdown(["head", "network", *SHOTS.values()], lines)
+    for kind, heads in {"heads": heads_of(rows, "heads"), "inside": inside_alone(rows)}.items():
+        own = rows[rows["kind"] == kind].dropna(subset="milliseconds")
+        found = own.groupby(["head", "network", "sampler"])["milliseconds"].agg(median)
+        for head, network in product(heads, sorted({*own["network"]})):
+            of = [found.get((head, network, rule)) for rule in SHOTS]
+            if any(each is not None for each in of):
+                yield [SPELLED[head], network, *("–" if each is None else milliseconds(each) for each in of)]
 
 
 def milliseconds(cost: float) -> str:

@@ -5,29 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from tables import Difference, markdown, mean, read_csv, sections, signed, verdict
+from tables import Difference, Lines, body, interval, markdown, read_csv, sections, signed, verdict
 
 SETS = {"breastmnist": "BreastMNIST", "retinamnist": "RetinaMNIST", "pneumoniamnist": "PneumoniaMNIST"}
 METRICS = {"auc": "AUC", "accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy"}
 FOLDED = {**METRICS, "calibration_error": "Calibration error"}
-THESIS = {
-    # ImageNet weights, mean AUC × 100: no freeze, freeze first, random initialisation (thesis, Table 3.2)
-    "Thyroid": (64.9, 67.8, 64.3),
-    "Breast": (94.3, 95.1, 85.2),
-    "Chest": (98.7, 99.0, 97.9),
-    "Mammograms": (75.4, 77.3, 68.3),
-    "Knee": (96.5, 97.1, 93.2),
-    "ISIC": (97.4, 97.6, 95.8),
-    "Pcam-small": (92.9, 94.4, 83.2),
-}
-REPSIM = {
-    # accuracy (Chest, Endo: mAP), %: FULL, LINEAR, SCRATCH (RepSim, Table 1)
-    "ISIC2018": (84.63, 73.57, 66.91),
-    "APTOS2019": (84.06, 77.87, 69.49),
-    "MedFM-Chest": (33.56, 23.55, 11.89),
-    "MedFM-Colon": (99.74, 94.24, 89.42),
-    "MedFM-Endo": (58.11, 37.80, 17.08),
-}
 
 
 def fields(results: Path, figures: Path) -> dict[str, str]:
@@ -35,10 +17,8 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     return {
         "tables": sections({title: of_set(cells[cells["set"] == name]) for name, title in SETS.items()}),
         "orderings": orderings(gaps),
-        "thesis": published(THESIS, ("No freeze", "Head first", "Random"), ".1f"),
-        "repsim": published(REPSIM, ("FULL", "LINEAR", "SCRATCH"), ".2f"),
         "verdicts": verdicts(gaps),
-        "folds": of_folds(folds),
+        "folds": body(of_folds(folds)),
         "leak": leak(folds),
     }
 
@@ -49,7 +29,7 @@ def of_set(cells: pd.DataFrame) -> str:
     for (model, variant), own in cells.groupby(["model", "variant"], sort=False):
         of_metric = own.set_index("metric")
         said = [
-            f"{row['mean']:.3f} ± {row['standard_deviation']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+            f"{row['mean']:.3f} ± {row['standard_deviation']:.3f} {interval(row['low'], row['high'])}"
             for _, row in of_metric.loc[list(METRICS)].iterrows()
         ]
         lines.append([model, variant, *said, f"{own['seconds'].iloc[0]}"])
@@ -61,7 +41,7 @@ def orderings(gaps: pd.DataFrame) -> str:
         [row.first, row.second, METRICS[row.metric], signed(found_in(row)), f"{row.ahead} of {row.pairs}", row.published]
         for row in gaps.itertuples(index=False)
     ]
-    return markdown(["First", "Second", "Metric", "Mean difference", "First ahead", "Published"], lines)
+    return body(lines)
 
 
 def found_in(row: tuple[object, ...]) -> Difference:
@@ -76,20 +56,11 @@ def verdicts(gaps: pd.DataFrame) -> str:
     )
 
 
-def published(table: dict[str, tuple[float, ...]], columns: tuple[str, ...], shown: str) -> str:
-    """A table of a paper, and its means."""
-    lines = [[name, *(f"{value:{shown}}" for value in values)] for name, values in table.items()]
-    means = [f"{mean(column):.2f}" for column in zip(*table.values(), strict=True)]
-    return markdown(["Set", *columns], [*lines, ["mean", *means]])
-
-
-def of_folds(folds: pd.DataFrame) -> str:
-    lines: list[list[str]] = []
+def of_folds(folds: pd.DataFrame) -> Lines:
     for name, own in folds.groupby("folds_of", sort=False):
         of_metric = own.set_index("metric").loc[list(FOLDED)]
-        said = [f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]" for row in of_metric.itertuples()]
-        lines.append([name, *said, own["leakage"].iloc[0]])
-    return markdown(["Folds of", *FOLDED.values(), "Leakage"], lines)
+        said = [f"{row.value:.3f} {interval(row.low, row.high)}" for row in of_metric.itertuples()]
+        yield [name, *said, own["leakage"].iloc[0]]
 
 
 def leak(folds: pd.DataFrame) -> str:

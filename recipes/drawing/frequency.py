@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import statistics
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,13 +11,13 @@ import numpy as np
 import pandas as pd
 from drawing.shortcuts import ASSESSED, read_reliance
 from scipy.stats import rankdata
-from tables import markdown, read_csv
+from tables import body, body_of, markdown, read_csv, typeset
 
 from crossgraft.audit import risk_rank
 from crossgraft.seeding import generator
 from crossgraft.statistics import holm
 
-SETS = {"busi": "BUSI", "brain": "Brain MRI"}
+SETS = ("busi", "brain")
 LEVEL, DRAWS, LEAST_OF_A_FAMILY = 0.05, 4999, 3
 RANKED = ("artefact", "all", "ρ", "p", "Holm", "assessable", "ρ", "p", "within families", "ρ", "p", "probe ρ", "p", "rms ρ", "p")
 NETWORKS = ("network", "input, pixels", "images", "learning priority", "of a probe", "median overlap")
@@ -41,48 +40,29 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     folder = results / "shortcut_frequency"
     orders = {name: dict(orders_of(joined(results, name))) for name in SETS}
     every = [each for of_set in orders.values() for each in of_set.values()]
-    known = [each["overlap"].p_value for each in every]
-    adjusted = iter(holm([value for value in known if value is not None]))
+    adjusted = iter(holm([each["overlap"].p_value for each in every if each["overlap"].p_value is not None]))
     for each in every:
         each["holm"] = Order(0, None, None if each["overlap"].p_value is None else next(adjusted))
     tomograms, tuned = read_csv(folder / "ct.csv"), read_csv(folder / "tuned.csv")
     bands = tuned.assign(shown=[interval(row) for _, row in tuned.iterrows()])
     halves = {"images": "the images", "before": "the pretrained network", "after": "the tuned one"}
-    shown = [f"{half_below(tuned[tuned['curve'] == name], 'value'):.3f} for {what}" for name, what in halves.items()]
+    cutoffs = bands[bands["curve"].isin(["low-pass", "high-pass"])].groupby("cycles_per_pixel", sort=False)
     return {
         "draws": str(DRAWS),
-        "sets": "".join(
-            f"\n## {title}\n\n{markdown(RANKED, ranked(orders[name]))}\n\nHalf of a spectrum lies below this frequency, in "
-            f"cycles per pixel of the input (0.5 is the most):\n\n{markdown(NETWORKS, networks(folder, name))}\n"
-            for name, title in SETS.items()
-        ),
+        **{f"ranked_{name}": markdown(RANKED, ranked(orders[name])) for name in SETS},
+        **{f"networks_{name}": markdown(NETWORKS, networks(folder, name)) for name in SETS},
         "counted": textwrap.fill(counted(every), 128),
         "network": tuned["network"].iloc[0],
-        "tomograms": markdown(
-            ["slices", "number", "N₀", "rms, grey levels", "samples changed", "starved rays", "detectability"],
-            [
-                [
-                    row["images"],
-                    row["num_images"],
-                    f"{row['num_photons']:g}",
-                    f"{row['rms']:.2f}",
-                    f"{row['share_changed']:.1%}",
-                    f"{row['starved']:.1%}",
-                    interval(row, "detectability"),
-                ]
-                for _, row in tomograms.iterrows()
-            ],
+        "tomograms": body_of(
+            tomograms.assign(seen=[interval(row, "detectability") for _, row in tomograms.iterrows()]),
+            *("{images}", "{num_images}", "{num_photons:g}", "{rms:.2f}", "{share_changed:.1%}", "{starved:.1%}", "{seen}"),
         ),
         "num_test": str(tuned["num_images"].iloc[0]),
         "clean": bands[bands["curve"] == "clean"]["shown"].iloc[0],
-        "bands": markdown(
-            ["cutoff", "low-pass: what is below stays", "high-pass: what is above stays"],
-            [
-                [f"{cutoff:.4g}", *(of.set_index("curve").loc[["low-pass", "high-pass"], "shown"])]
-                for cutoff, of in bands[bands["curve"].isin(["low-pass", "high-pass"])].groupby("cycles_per_pixel", sort=False)
-            ],
+        "bands": body([f"{at:.4g}", *of.set_index("curve")["shown"].loc[["low-pass", "high-pass"]]] for at, of in cutoffs),
+        "halves": ", ".join(
+            f"{half_below(tuned[tuned['curve'] == name], 'value'):.3f} for {what}" for name, what in halves.items()
         ),
-        "halves": ", ".join(shown),
     }
 
 
@@ -99,19 +79,11 @@ def joined(results: Path, name: str) -> pd.DataFrame:
     return rows.merge(known, on=["network", "artefact"]).dropna(subset=["overlap", "sri"])
 
 
-def orders_of(rows: pd.DataFrame):
+def orders_of(rows: pd.DataFrame) -> Iterator[tuple[str, dict[str, Order]]]:
     """Artefact → how several things order networks, beside their SRI."""
     for artefact, of in rows.groupby("artefact", sort=False):
-        yield (
-            artefact,
-            {
-                "overlap": order(of, "overlap"),
-                "assessable": order(of[of["outcome"].isin(ASSESSED)], "overlap"),
-                "within": within_families(of),
-                "probe": order(of, "overlap_probe"),
-                "rms": order(of, "rms"),
-            },
-        )
+        found = {"overlap": order(of, "overlap"), "assessable": order(of[of["outcome"].isin(ASSESSED)], "overlap")}
+        yield artefact, found | {"within": within_families(of), "probe": order(of, "overlap_probe"), "rms": order(of, "rms")}
 
 
 def order(rows: pd.DataFrame, by: str) -> Order:
@@ -138,18 +110,9 @@ def centred(values: pd.Series) -> np.ndarray:
 
 def ranked(orders: dict[str, dict[str, Order]]) -> list[list[object]]:
     return [
-        [
-            artefact,
-            each["overlap"].number,
-            *each["overlap"].shown,
-            each["holm"].shown[1],
-            each["assessable"].number,
-            *each["assessable"].shown,
-            each["within"].number,
-            *each["within"].shown,
-            *each["probe"].shown,
-            *each["rms"].shown,
-        ]
+        [artefact, each["overlap"].number, *each["overlap"].shown, each["holm"].shown[1]]
+        + [cell for name in ("assessable", "within") for cell in (each[name].number, *each[name].shown)]
+        + [*each["probe"].shown, *each["rms"].shown]
         for artefact, each in orders.items()
     ]
 
@@ -168,24 +131,24 @@ def networks(folder: Path, name: str) -> list[list[object]]:
 def counted(every: Sequence[dict[str, Order]]) -> str:
     small = sum(each["holm"].p_value is not None and each["holm"].p_value < LEVEL for each in every)
     number = sum(each["overlap"].p_value is not None for each in every)
-    over = {name: said([each[name] for each in every]) for name in ("overlap", "assessable", "within", "probe", "rms")}
+    overlap, assessable, within, probe, rms = (
+        said([each[name] for each in every]) for name in ("overlap", "assessable", "within", "probe", "rms")
+    )
     return (
         f"Counted over {number} combinations of set, artefact and strength; of an order that says nothing, p would be below "
-        f"{LEVEL} in about {number * LEVEL:.0f}, and above {1 - LEVEL} in as many. *All* networks: {over['overlap']}; after "
-        f"Holm's adjustment p is below {LEVEL} in {small}. *Assessable* networks, five at least: {over['assessable']}. "
-        f"*Within families*: {over['within']}. With the gradient of a *probe*: {over['probe']}. "
-        f"With the *rms* alone: {over['rms']}."
+        f"{LEVEL} in about {number * LEVEL:.0f}, and above {1 - LEVEL} in as many. *All* networks: {overlap}; after "
+        f"Holm's adjustment p is below {LEVEL} in {small}. *Assessable* networks, five at least: {assessable}. "
+        f"*Within families*: {within}. With the gradient of a *probe*: {probe}. With the *rms* alone: {rms}."
     )
 
 
 def said(orders: Sequence[Order]) -> str:
     """How often ρ is positive, and how often p says so or the reverse."""
     known = [(each.rho, each.p_value) for each in orders if each.rho is not None and each.p_value is not None]
-    positive = sum(rho > 0 for rho, _ in known)
-    agree, reverse = (sum(p_value < LEVEL for _, p_value in known), sum(p_value > 1 - LEVEL for _, p_value in known))
+    rhos, p_values = (np.array(each) for each in zip(*known, strict=True))
     return (
-        f"ρ is positive in {positive} of {len(known)}, median {signed(statistics.median(rho for rho, _ in known))}, p below "
-        f"{LEVEL} in {agree} and above {1 - LEVEL} (the reverse order) in {reverse}"
+        f"ρ is positive in {sum(rhos > 0)} of {len(rhos)}, median {signed(np.median(rhos))}, p below {LEVEL} in "
+        f"{sum(p_values < LEVEL)} and above {1 - LEVEL} (the reverse order) in {sum(p_values > 1 - LEVEL)}"
     )
 
 
@@ -195,7 +158,7 @@ def interval(row: pd.Series, name: str = "value") -> str:
 
 
 def signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.2f}".replace("-", "−")
+    return "–" if value is None else typeset(f"{value:+.2f}")
 
 
 def probability(value: float | None) -> str:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from tables import markdown, mean, number, read_csv
+from tables import body, markdown, mean, number, read_csv, typeset
 
 from crossgraft.rank.ground_truth import noise_ceiling
 from crossgraft.statistics import top_1_regret, weighted_kendall
 
-FULL, CHEAP = "full", {"low:epochs=0.2": "A fifth of the epochs", "low:size=0.5": "Half the resolution"}
+FULL, CHEAP = "full", ("low:epochs=0.2", "low:size=0.5")
 SETS = {
     "breastmnist": "BreastMNIST",
     "brain_mri": "Brain MRI, by look",
@@ -92,11 +92,10 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     known = {name: networks(each) for name, each in rows.items()}
     for metric in ("auc", "accuracy"):
         (figures / f"table_{metric}.csv").write_text(table(folder, known, metric), encoding="utf-8", newline="")
-    head = ["Set", "Networks", "Val", *(cell for title in CHEAP.values() for cell in (title, "Cost")), "Ceiling"]
     return {
         "trainings": str(sum(map(len, rows.values()))),
         "hours": f"{sum(each['cpu_seconds'].sum() for each in rows.values()) / 3600:.1f}",
-        "cheap": markdown(head, [cheap_row(SETS[name], each) for name, each in known.items()]),
+        "cheap": body(cheap_row(SETS[name], each) for name, each in known.items()),
         "sets": "\n\n".join(section(SETS[name], rows[name], each) for name, each in known.items()),
     }
 
@@ -113,7 +112,7 @@ def cheap_row(title: str, found: list[Network]) -> list[str]:
 def ranked(values: list[float], truth: np.ndarray) -> str:
     """Weighted Kendall, and the regret of the first in points."""
     cheap = np.array(values)
-    return f"{weighted_kendall(cheap, truth):.2f} ({100 * top_1_regret(cheap, truth):.1f})".replace("-", "−")
+    return typeset(f"{weighted_kendall(cheap, truth):.2f} ({100 * top_1_regret(cheap, truth):.1f})")
 
 
 def section(title: str, rows: pd.DataFrame, found: list[Network]) -> str:
@@ -137,17 +136,14 @@ def table(folder: Path, known: dict[str, list[Network]], metric: str) -> str:
     parts = []
     for name, found in known.items():
         scores = read_csv(folder / f"{name}-scores.csv").pivot(index="model", columns="score", values="value")
-        for each in found:
-            own = {
-                "target": name,
-                "model": each.name,
-                "result": f"{each.result(metric):.6f}",
-                "val": f"{each.first[f'val_{metric}']:.8g}",
-                "seconds": f"{each.seconds[FULL]:.8g}",
-                "group": GROUPS.get(name, name),
-                "family": each.first["family"],
-            }
-            low = {kind: f"{each.low.loc[kind, f'val_{metric}']:.6f}" for kind in CHEAP}
-            parts.append(own | low | {score: number(value, ".8g") for score, value in scores.loc[each.name].items()})
+        parts += [
+            {"target": name, "model": each.name, "result": f"{each.result(metric):.6f}"}
+            | {"val": f"{each.first[f'val_{metric}']:.8g}", "seconds": f"{each.seconds[FULL]:.8g}"}
+            | {"group": GROUPS.get(name, name), "family": each.first["family"]}
+            | {kind: f"{each.low.loc[kind, f'val_{metric}']:.6f}" for kind in CHEAP}
+            | {score: number(value, ".8g") for score, value in scores.loc[each.name].items()}
+            for each in found
+        ]
+    columns = dict.fromkeys(name for name in parts[0] if name not in scores)
     names = dict.fromkeys(read_csv(folder / f"{next(iter(known))}-scores.csv")["score"])
-    return pd.DataFrame(parts)[[*own, *low, *names]].replace("–", "").to_csv(index=False, lineterminator="\n")
+    return pd.DataFrame(parts)[[*columns, *names]].replace("–", "").to_csv(index=False, lineterminator="\n")

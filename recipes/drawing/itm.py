@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from drawing.ground_truth import GROUPS, SETS, networks
-from tables import clustered_interval, markdown, mean, read_csv
+from tables import body, clustered_interval, mean, read_csv, typeset
 
 from crossgraft import evaluate_published
 from crossgraft.statistics import weighted_kendall
@@ -32,38 +32,29 @@ EFFECTS = {
 
 def fields(results: Path, figures: Path) -> dict[str, str]:
     judged = pd.concat(judge(results, name) for name in SETS)
-    taus = judged.groupby(VARIANT)["tau"]
-    of = {variant: (list(found["tau"]), list(found["group"])) for variant, found in judged.groupby(VARIANT)}
+    of = {variant: found.reset_index() for variant, found in judged.groupby(VARIANT)}
+    shown = {variant: interval(found["tau"], found["group"]) for variant, found in of.items()}
     rows = []
     for (standardized, adaptive), printed in PRINTED.items():
         variants = [(standardized, adaptive, number, *BASE[3:]) for number in ITERATIONS]
-        cells = [f"{interval(*of[each])} / {paper:.3f}" for each, paper in zip(variants, printed, strict=True)]
+        cells = [f"{shown[each]} / {paper:.3f}" for each, paper in zip(variants, printed, strict=True)]
         rows.append(["yes" if standardized else "no", "yes" if adaptive else "no", *cells])
     effects = []
     for what, (first, second) in EFFECTS.items():
-        gaps = list(taus.get_group(first).to_numpy() - taus.get_group(second).to_numpy())
-        ahead = sum(gap > 0 for gap in gaps)
-        shown = interval(gaps, of[first][1], shown="{:+.3f}")
-        effects.append(f"- {what}: {shown} in τ_w, ahead on {ahead} of {len(gaps)} sets.")
-    batches, centres = ({each: (*BASE[:3], each, BASE[4]) for each in (32, 64, 128, 256)},
-                        {each: (*BASE[:4], each) for each in ("one-hot", "random", "pca", "laplacian")})  # fmt: skip
-    of_mean = judged.set_index(VARIANT).sort_index()
-    spent = {size: f"{mean(of_mean.loc[each, 'cpu_seconds']):.2f}" for size, each in batches.items()}
-    spread = {kind: f"{mean(of_mean.loc[each, 'spread']):.3f}" for kind, each in centres.items()}
+        gaps = of[first]["tau"] - of[second]["tau"]
+        said = interval(gaps, of[first]["group"], shown="{:+.3f}")
+        effects.append(f"- {what}: {said} in τ_w, ahead on {sum(gaps > 0)} of {len(gaps)} sets.")
+    batches = {size: (*BASE[:3], size, BASE[4]) for size in (32, 64, 128, 256)}
+    centres = {kind: (*BASE[:4], kind) for kind in ("one-hot", "random", "pca", "laplacian")}
     return {
         "num_sets": str(len(SETS)),
         "sets": "; ".join(SETS.values()),
-        "num_groups": str(len({GROUPS.get(name, name) for name in SETS})),
+        "num_groups": str(judged["group"].nunique()),
         "seeds": str(judged["seeds"].max()),
-        "table_2": markdown(["Standardised", "Adaptive η", *(f"{number} iterations" for number in ITERATIONS)], rows),
+        "table_2": body(rows),
         "effects": "\n".join(effects),
-        "batches": markdown(
-            ["Batch size", "τ_w", "CPU seconds of one score"],
-            [[size, interval(*of[each]), spent[size]] for size, each in batches.items()],
-        ),
-        "centres": markdown(
-            ["Centres", "τ_w", "Spread"], [[kind, interval(*of[each]), spread[kind]] for kind, each in centres.items()]
-        ),
+        "batches": body([size, shown[each], f"{mean(of[each]['cpu_seconds']):.2f}"] for size, each in batches.items()),
+        "centres": body([kind, shown[each], f"{mean(of[each]['spread']):.3f}"] for kind, each in centres.items()),
         **loss_weights(results),
         **published(),
     }
@@ -83,26 +74,27 @@ def judge(results: Path, name: str) -> pd.DataFrame:
 def loss_weights(results: Path) -> dict[str, str]:
     """What λ of eq. 8 does to the score, to its order, and to the agreement with fine-tuning."""
     rows = read_csv(results / "itm" / "loss-weights.csv")
+    rows = rows.merge(rows[rows["lambda"] == 0], on=["set", "model", "seed"], suffixes=("", "_plain"))
     found = []
     for (name, weight), of_set in rows.groupby(["set", "lambda"]):
         areas = {each.name: each.result("auc") for each in networks(read_csv(results / "ground_truth" / f"{name}.csv"))}
-        plain = rows[(rows["set"] == name) & (rows["lambda"] == 0)].set_index(["model", "seed"])["score"]
-        own = of_set.set_index(["model", "seed"])["score"].reindex(plain.index)
-        seeds = [of_set[of_set["seed"] == seed] for seed in sorted(of_set["seed"].unique())]
-        same = [tau(each["score"], plain.xs(each["seed"].iloc[0], level="seed").reindex(each["model"])) for each in seeds]
-        taus = [tau(each["score"], each["model"].map(areas)) for each in seeds]
-        found.append({"group": GROUPS.get(name, name), "set": name, "weight": weight, "score": mean(own),
-                      "moved": mean(np.abs(own - plain)), "same": mean(same), "tau": mean(taus)})  # fmt: skip
+        seeds = [of_seed for _, of_seed in of_set.groupby("seed")]
+        found.append({
+            "group": GROUPS.get(name, name),
+            "set": name,
+            "weight": weight,
+            "score": mean(of_set["score"]),
+            "moved": mean(np.abs(of_set["score"] - of_set["score_plain"])),
+            "same": mean(tau(each["score"], each["score_plain"]) for each in seeds),
+            "tau": mean(tau(each["score"], each["model"].map(areas)) for each in seeds),
+        })  # fmt: skip
     judged = pd.DataFrame(found)
     lines, plain = [], judged[judged["weight"] == 0].set_index("set")["tau"]
     for weight, each in judged.groupby("weight"):
-        groups = list(each["group"])
-        gaps = list(each["tau"].to_numpy() - plain.reindex(each["set"]).to_numpy())
         cells = [f"{mean(each['score']):.3f}", f"{mean(each['moved']):.3f}", f"{mean(each['same']):.2f}"]
-        gap = interval(gaps, groups, shown="{:+.3f}") if weight else "–"
-        lines.append([f"{weight:g}", *cells, interval(list(each["tau"]), groups), gap])
-    titles = ["λ", "Score", "Mean change", "Order as at λ = 0 (τ_w)", "τ_w with the AUC", "minus λ = 0"]
-    return {"loss_weights": markdown(titles, lines), "num_loss_sets": str(len(plain))}
+        gap = interval(each["tau"] - each["set"].map(plain), each["group"], shown="{:+.3f}") if weight else "–"
+        lines.append([f"{weight:g}", *cells, interval(each["tau"], each["group"]), gap])
+    return {"loss_weights": body(lines), "num_loss_sets": str(len(plain))}
 
 
 def tau(scores: pd.Series, areas: pd.Series) -> float:
@@ -110,18 +102,17 @@ def tau(scores: pd.Series, areas: pd.Series) -> float:
     return 0.0 if np.ptp(scores) == 0 else weighted_kendall(scores.to_numpy(), areas.to_numpy())
 
 
-def interval(values: list[float], groups: list[str], *, shown: str = "{:.3f}") -> str:
+def interval(values: pd.Series, groups: pd.Series, *, shown: str = "{:.3f}") -> str:
     """Mean with its interval over groups of related sets."""
-    return f"{shown} [{shown}, {shown}]".format(mean(values), *clustered_interval(values, groups)).replace("-", "−")
+    return typeset(f"{shown} [{shown}, {shown}]".format(mean(values), *clustered_interval(list(values), list(groups))))
 
 
 def published() -> dict[str, str]:
     """What can be said of the paper's own figures, which have no features."""
     methods = {each.name: each for each in evaluate_published("itm").record.scenarios[0].methods}
     gain = methods["ITM"].gain
-    assert gain is not None and gain.value is not None
     return {
         "printed": f"{methods['ITM'].mean.value:.3f}",
         "prior": f"{methods['static_prior'].mean.value:.3f}",
-        "gain": f"{gain.value:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]".replace("-", "−"),
+        "gain": typeset(f"{gain.value:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"),
     }

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy import stats
-from tables import half_width, mean, read_csv, row_of
+from tables import Lines, body, body_of, half_width, markdown, mean, read_csv, typeset
 
 YARDSTICK = "Linear probe"
+Agreement = dict[tuple[str, str], list[float]]
+"""Two scores → their correlation on each set."""
 SETS = ("set", "images", "classes", "groups", "models", "controls", "cpu_seconds", "wall_seconds")
 
 
@@ -25,29 +28,21 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     }
     logme = logme.assign(shown=[f"{number(r.value, 3)} [{number(r.low, 3)}, {number(r.high, 3)}]" for r in logme.itertuples()])
     shown = logme.pivot(index="model", columns="set", values="shown").fillna("—").loc[list(dict.fromkeys(logme["model"])), titles]
-    head = ["Set", "Images", "Classes", "Groups", "Models", "Random controls", "CPU seconds", "Wall seconds"]
-    costs = [[row.score, f"{row.median:.3f}", f"{row.largest:.3f}"] for row in costs.itertuples()]
     return {
-        "set_table": table(head, sets[list(SETS)].to_numpy().tolist()),
+        "set_table": body(sets[list(SETS)].to_numpy().tolist()),
         "findings": "\n".join(f"- {each}" for each in findings(titles, scores, orders, ranks, agreement)),
         "orders": "\n\n".join(order_table(title, orders[orders["set"] == title]) for title in titles),
-        "logme": table(["Model", *titles], [[model, *cells] for model, cells in shown.iterrows()]),
-        "with_probe": probe_table(titles, [score for score in scores if score != YARDSTICK], agreement),
+        "logme": body([model, *cells] for model, cells in shown.iterrows()),
+        "with_probe": body(probe_table([score for score in scores if score != YARDSTICK], agreement)),
         "matrix": matrix(scores, agreement),
-        "costs": table(["Score", "Median", "Largest"], costs),
-        "warnings": table(["Score", "What", "Text", "Cells"], warnings.to_numpy().tolist(), numbers_from=3),
-        "checks": table(["Set", "Severity", "What", "Text"], checks.to_numpy().tolist(), numbers_from=4),
+        "costs": body_of(costs, "{score}", "{median:.3f}", "{largest:.3f}"),
+        "warnings": body(warnings.to_numpy().tolist()),
+        "checks": body(checks.to_numpy().tolist()),
     }
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]], *, numbers_from: int = 1) -> str:
-    """Columns from ``numbers_from`` on are aligned to the right."""
-    rule = ["---" if column < numbers_from else "---:" for column in range(len(head))]
-    return "\n".join(map(row_of, [head, rule, *rows]))
-
-
 def number(value: float, digits: int = 2) -> str:
-    return "—" if np.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
+    return "—" if np.isnan(value) else typeset(f"{value:.{digits}f}")
 
 
 def ranks_of(order: str) -> pd.Series:
@@ -63,15 +58,17 @@ def spearman(one: pd.Series, other: pd.Series) -> float:
 
 
 def order_table(title: str, rows: pd.DataFrame) -> str:
-    lines = []
-    for row in rows.itertuples():
-        level, chance = ("—" if pd.isna(each) else f"{each:.0f}" for each in (row.level, row.chance))
-        lines.append([row.score, row.order, level, "—" if pd.isna(row.pairs) else row.pairs, chance])
+    known = rows[["level", "pairs", "chance"]].map(
+        lambda value: "—" if pd.isna(value) else f"{value:.0f}" if np.isreal(value) else value
+    )
+    lines = pd.concat([rows[["score", "order"]], known], axis=1).to_numpy().tolist()
     note = "Without the pneumonia CNN, which was trained on these very images.\n\n" if title == "PneumoniaMNIST" else ""
-    return f"### {title}\n\n{note}" + table(["Score", "Order", "Level with the first", "Pairs", "Chance"], lines, numbers_from=2)
+    return f"### {title}\n\n{note}" + markdown(["Score", "Order", "Level with the first", "Pairs", "Chance"], lines, 2)
 
 
-def findings(titles: Sequence[str], scores: Sequence[str], orders: pd.DataFrame, ranks, agreement):
+def findings(
+    titles: Sequence[str], scores: Sequence[str], orders: pd.DataFrame, ranks: dict, agreement: Agreement
+) -> Iterator[str]:
     """Counts only."""
     levels = orders[orders["score"] == "LogME"].set_index("set")["level"]
     for title in titles:
@@ -90,20 +87,15 @@ def findings(titles: Sequence[str], scores: Sequence[str], orders: pd.DataFrame,
     yield f"It is below 0 on average for: {', '.join(below) or 'none'}."
 
 
-def probe_table(titles: Sequence[str], scores: Sequence[str], agreement) -> str:
-    lines = []
+def probe_table(scores: Sequence[str], agreement: Agreement) -> Lines:
     for score in sorted(scores, key=lambda score: -mean(agreement[score, YARDSTICK])):
         values = agreement[score, YARDSTICK]
         middle, half = mean(values), half_width(values)
-        last = f"{number(middle)} [{number(middle - half)}, {number(middle + half)}]"
-        lines.append([score, *map(number, values), last])
-    return table(["Score", *titles, "Mean"], lines)
+        yield [score, *map(number, values), f"{number(middle)} [{number(middle - half)}, {number(middle + half)}]"]
 
 
-def matrix(scores: Sequence[str], agreement) -> str:
+def matrix(scores: Sequence[str], agreement: Agreement) -> str:
     """Mean over the sets, below the diagonal."""
-    lines = []
-    for place, one in enumerate(scores):
-        cells = [number(mean(agreement[one, other])) for other in scores[:place]]
-        lines.append([f"{place + 1} {one}", *cells, *[""] * (len(scores) - place)])
-    return table(["Score", *(str(place + 1) for place in range(len(scores)))], lines)
+    means = [[number(mean(agreement[one, other])) for other in scores[:place]] for place, one in enumerate(scores)]
+    lines = [[f"{n} {one}", *cells, *[""] * (len(scores) - len(cells))] for n, one, cells in zip(count(1), scores, means)]
+    return markdown(["Score", *(str(place + 1) for place in range(len(scores)))], lines, 1)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from drawing.repsim_figure import draw
-from drawing.repsim_tasks import around_the_centre, by_order, one_after_another, seeds_told, whether_kept, whole_seeds
+from drawing.repsim_tasks import around_the_centre, by_order, one_after_another, seeds_told, whether_kept
 from tables import (
+    PLACE,
     Difference,
+    Lines,
+    body,
     by_pair,
     by_seed,
     difference,
+    gaps,
     markdown,
     mean,
     mean_and_interval,
@@ -33,20 +38,10 @@ from crossgraft.words.formatting import joined
 
 SETS = {"breastmnist": "BreastMNIST", "pneumoniamnist": "PneumoniaMNIST", "retinamnist": "RetinaMNIST"}
 VIT = "vit_d96"
-KEY = ["set", "model", "variant", "seed"]
-COLUMNS = {
-    "accuracy": "Accuracy",
-    "auc": "AUC",
-    "cka_debiased": "CKA, debiased",
-    "cka_debiased_adapted": "… to re-estimated",
-    "cka": "CKA, biased",
-}
-USES = {
-    "probe_natural": "Probe, natural images",
-    "probe_medical": "Probe, other medical set",
-    "clean_accuracy": "Accuracy, clean",
-    "corrupted_accuracy": "Accuracy, corrupted",
-}
+COLUMNS = {"accuracy": "Accuracy", "auc": "AUC", "cka_debiased": "CKA, debiased", "cka_debiased_adapted": "… to re-estimated",
+           "cka": "CKA, biased"}  # fmt: skip
+USES = {"probe_natural": "Probe, natural images", "probe_medical": "Probe, other medical set",
+        "clean_accuracy": "Accuracy, clean", "corrupted_accuracy": "Accuracy, corrupted"}  # fmt: skip
 DEFAULT = "repsim"
 FORMS = (DEFAULT, "batch", "paper", "procrustes")
 SHOWN = ("full", "l2_sp", "hcs 0.8", *FORMS)
@@ -108,59 +103,50 @@ KINDS = (
 
 def fields(results: Path, figures: Path) -> dict[str, str]:
     folder = results / "repsim"
-    rows = read(folder, SETS).merge(read(folder, SETS, "-kept"), how="left", on=KEY)
+    rows = read(folder, SETS).merge(read(folder, SETS, "-kept"), how="left", on=["set", "model", "variant", "seed"])
     curve = read(folder, SETS, "-curve")
-    chained, centred = whole_seeds(read_csv(folder / "continual.csv")), whole_seeds(read_csv(folder / "centre.csv"))
+    chained, centred = (read_csv(folder / f"{name}.csv") for name in ("continual", "centre"))
     few = read(folder / "few_steps", [*JUDGED, *CHOSEN_ON])
     own = {kind: kind.rows(rows) for kind in KINDS}
     panels = {kind.title: (own[kind], curve[(curve["model"] == VIT) == kind.is_vit]) for kind in KINDS[:3]}
     draw(figures / "trade-off.svg", panels)
     return {
-        "headline": headline(rows, few),
-        "differences": in_few_steps(rows, few),
-        "kept": kept_everywhere(rows),
-        "decided": why_frozen(rows),
-        "batch_norm": batch_norm_modes(rows),
+        "headline": body(headline(rows, few)),
+        "differences": body(in_few_steps(rows, few)),
+        "few_seeds": ", ".join(map(str, sorted(few["seed"].unique()))),
+        **kept_everywhere(rows),
+        **why_frozen(rows),
+        "batch_norm": body(batch_norm_modes(rows)),
         "kinds": sections({kind.title: of_kind(kind, own[kind]) for kind in KINDS}),
-        "figure": "repsim/trade-off.svg",
-        "orderings": orderings(own),
-        "ablations": ablations(pd.concat([rows[rows["set"] == "breastmnist"], read(folder, ["ablations"])])),
-        "weights": weights(own),
-        "free": free(own, curve),
-        "uses": uses(own),
-        "use_differences": use_differences(own),
+        "orderings": body(orderings(own)),
+        "ablations": body(ablations(pd.concat([rows[rows["set"] == "breastmnist"], read(folder, ["ablations"])]))),
+        "weights": body(weights(own)),
+        "free": body(free(own, curve)),
+        "uses": body(uses(own)),
+        **use_differences(own),
         "bought": bought(own),
-        "continual": one_after_another(chained),
-        "continual_orders": by_order(chained),
+        "continual": body(one_after_another(chained)),
+        "continual_orders": body(by_order(chained)),
         "continual_seeds": seeds_told(chained),
         "whether_kept": whether_kept(chained),
         "centre": around_the_centre(centred),
         "centre_seeds": seeds_told(centred),
-        "published": beside_published(own[KINDS[0]]),
+        "published": body(beside_published(own[KINDS[0]])),
         "tables": sections({title: of_set(rows[rows["set"] == name]) for name, title in SETS.items()}),
     }
 
 
-def gaps_of(rows: pd.DataFrame, first: str, second: str, metric: str) -> pd.Series:
-    """Of every training of both."""
-    return minus(of_variant(rows, first, metric), of_variant(rows, second, metric))
-
-
 def paired(rows: pd.DataFrame, first: str, second: str, metric: str) -> Difference | None:
     """First minus second over pairs of set and network."""
-    return difference(by_pair(gaps_of(rows, first, second, metric)))
+    return difference(by_pair(gaps(rows, first, second, metric)))
 
 
 def comparable(rows: pd.DataFrame, variant: str, metric: str) -> str:
     """Mean and interval over the seeds that were trained on every set and network of FULL; others mean another mix."""
-    found = of_variant(rows, variant, metric)
-    places = {key[:2] for key in of_variant(rows, "full", "accuracy").index}
-    whole = {seed for seed in {key[2] for key in found.index} if places == {key[:2] for key in found.index if key[2] == seed}}
-    return mean_and_interval(by_seed(found[[key[2] in whole for key in found.index]]))
-
-
-def of_model(found: pd.Series, models: list[str]) -> pd.Series:
-    return found[found.index.get_level_values("model").isin(models)]
+    found, places = of_variant(rows, variant, metric), ["set", "model"]
+    wanted = of_variant(rows, "full", "accuracy").groupby(level=places).ngroups
+    whole = found.groupby(level="seed").transform("size") == wanted if len(found) else []
+    return mean_and_interval(by_seed(found[whole]))
 
 
 def default_variant(model: str) -> str:
@@ -168,101 +154,81 @@ def default_variant(model: str) -> str:
     return DEFAULT if model == VIT else f"{DEFAULT}, frozen"
 
 
-def headline(rows: pd.DataFrame, few: pd.DataFrame) -> str:
+def headline(rows: pd.DataFrame, few: pd.DataFrame) -> Lines:
     """One line a set and network: debiased CKA / accuracy of each form, of the short trainings and of the long ones."""
-    head = [
-        f"{title}, {length}"
-        for length in (*(f"{epochs} epochs" for epochs in EPOCHS), "15 epochs")
-        for title in IN_SHORT.values()
-    ]
-    lines: list[list[str]] = []
-    for name in dict.fromkeys([*SETS, *few["set"]]):
-        long, short = (each[each["set"] == name] for each in (rows, few))
-        for model in sorted({*long["model"], *short["model"]}):
-            names = {"full": "full", "repsim": default_variant(model), "paper": "paper" if model == VIT else "paper, frozen"}
-            cells = [both_means(short, f"{form}, {epochs} epochs", model) for epochs in EPOCHS for form in IN_SHORT]
-            lines.append([name, model, *cells, *(both_means(long, names[form], model) for form in IN_SHORT)])
-    return markdown(["Set", "Network", *head], lines)
+    every = pd.concat([rows, few])
+    found = every.groupby(["set", "model", "variant"])[["cka_debiased", "accuracy"]].agg(mean)
+    for name in dict.fromkeys(every["set"]):
+        for model in sorted({*every[every["set"] == name]["model"]}):
+            variants = [f"{form}, {epochs} epochs" for epochs in EPOCHS for form in IN_SHORT]
+            variants += ["full", default_variant(model), "paper" if model == VIT else "paper, frozen"]
+            cells = (found.loc[name, model, each] if (name, model, each) in found.index else None for each in variants)
+            yield [name, model, *("–" if each is None else "{:.3f} / {:.3f}".format(*each) for each in cells)]
 
 
-def both_means(rows: pd.DataFrame, variant: str, model: str) -> str:
-    own = rows[(rows["variant"] == variant) & (rows["model"] == model)]
-    return f"{mean(own['cka_debiased']):.3f} / {mean(own['accuracy']):.3f}" if len(own) else "–"
-
-
-def in_few_steps(rows: pd.DataFrame, few: pd.DataFrame) -> str:
+def in_few_steps(rows: pd.DataFrame, few: pd.DataFrame) -> Lines:
     """Each form minus FULL over pairs of set, length and network; by network where something was decided."""
-    metrics, lines = ("cka_debiased", "accuracy"), list[list[str]]()
 
-    def add(part: str, title: str, network: str, found: list[pd.Series]) -> None:
-        pairs = [by_pair(each) for each in found]
-        lines.append([part, title, network, str(len(pairs[1])), *(signed(difference(each)) for each in pairs)])
+    def line(part: str, title: str, network: str, similar: pd.Series, accuracy: pd.Series) -> list[object]:
+        pairs = [by_pair(each) for each in (similar, accuracy)]
+        return [part, title, network, len(pairs[1]), *(signed(difference(each)) for each in pairs)]
 
-    normed = rows[rows["model"] != VIT]
+    metrics, normed = ("cka_debiased", "accuracy"), rows[rows["model"] != VIT]
     for form in ("repsim", "paper"):
-        found = [gaps_of(normed, f"{form}, frozen", "full", metric) for metric in metrics]
-        add("15 epochs", IN_SHORT[form], "all with BatchNorm", found)
+        found = (gaps(normed, f"{form}, frozen", "full", metric) for metric in metrics)
+        yield line("15 epochs", IN_SHORT[form], "all with BatchNorm", *found)
     titles = {**IN_SHORT, "repsim, train": "`repsim --batch-norm train`: 1 − CKA, the default before"}
     for part, names in {"few steps": JUDGED, "few steps, sets of the choice": CHOSEN_ON}.items():
         own = few[few["set"].isin(names)]
-        models = sorted(own["model"].unique())
         for form in ("repsim", "paper", "repsim, train"):
-            for network in [*(models if (form, names) == ("repsim", JUDGED) else []), ""]:
-                chosen = [network] if network else models
-                found = [of_model(short_gaps(own, form, metric), chosen) for metric in metrics]
+            networks = sorted(own["model"].unique()) if (form, names) == ("repsim", JUDGED) else []
+            for network in [*networks, ""]:
+                found = [short_gaps(own[own["model"] == network] if network else own, form, metric) for metric in metrics]
                 if len(found[0]):
-                    add(part, titles[form], network or "all", found)
-    table = markdown(["Trainings", "Form", "Network", "Pairs", "Debiased CKA", "Accuracy"], lines)
-    return f"{table}\n\nSeeds of the short trainings: {', '.join(map(str, sorted(few['seed'].unique())))}."
+                    yield line(part, titles[form], network or "all", *found)
 
 
 def short_gaps(few: pd.DataFrame, form: str, metric: str) -> pd.Series:
     """The form minus FULL; each length is a set of its own."""
     of_length = {
-        epochs: gaps_of(few.assign(set=few["set"] + f", {epochs}"), f"{form}, {epochs} epochs", f"full, {epochs} epochs", metric)
+        epochs: gaps(few.assign(set=few["set"] + f", {epochs}"), f"{form}, {epochs} epochs", f"full, {epochs} epochs", metric)
         for epochs in EPOCHS
     }
     return pd.concat(of_length.values())
 
 
-def kept_everywhere(rows: pd.DataFrame) -> str:
-    """The default beside FULL on every set and network."""
+def kept_everywhere(rows: pd.DataFrame) -> dict[str, str]:
+    """The default beside FULL on every set and network, and over all of them."""
     lines: list[list[str]] = []
     accuracies: list[pd.Series] = []
     for (name, model), own in rows.groupby(["set", "model"], sort=False):
         default = default_variant(model)
         full, kept = (of_variant(own, variant, "cka_debiased") for variant in ("full", default))
-        accuracies.append(gaps_of(own, default, "full", "accuracy"))
+        accuracies.append(gaps(own, default, "full", "accuracy"))
         lines.append([name, model, *map(mean_and_interval, (full, kept, minus(kept, full), accuracies[-1]))])
     found = difference(by_pair(pd.concat(accuracies)))
-    said = f"Accuracy, mean over all pairs: {signed(found)} of FULL's, ahead in {found.ahead} of {found.pairs}."
-    return markdown(["Set", "Network", "FULL, CKA debiased", "default", "gain", "accuracy − FULL's"], lines) + f"\n\n{said}"
+    return {"kept": body(lines), "kept_accuracy": signed(found), "kept_ahead": found.ahead_of_pairs}
 
 
-def batch_norm_modes(rows: pd.DataFrame) -> str:
+def batch_norm_modes(rows: pd.DataFrame) -> Lines:
     """Each mode minus ``train``, over the pairs of set and network where both are there."""
     names = ("accuracy", "auc", "cka_debiased", "probe_natural", "probe_medical", "corrupted_accuracy")
-    lines = [
-        [variant, mode, str(found[0].pairs), *map(signed, found)]
-        for variant in SHOWN
-        for mode in ("frozen", "adapt")
-        if (found := [paired(rows, f"{variant}, {mode}", variant, name) for name in names])[0] is not None
-    ]
-    return markdown(["Variant", "Mode", "Pairs", *({**COLUMNS, **USES}[name] for name in names)], lines)
+    for variant, mode in product(SHOWN, ("frozen", "adapt")):
+        found = [paired(rows, f"{variant}, {mode}", variant, name) for name in names]
+        if found[0] is not None:
+            yield [variant, mode, found[0].pairs, *map(signed, found)]
 
 
-def why_frozen(rows: pd.DataFrame) -> str:
+def why_frozen(rows: pd.DataFrame) -> dict[str, str]:
     """What decided the default beside RepSim and HCS, with its numbers."""
     words = {"cka_debiased": "debiased CKA", "corrupted_accuracy": "accuracy on corrupted images", "accuracy": "accuracy"}
-    said: list[str] = []
-    for variant, title in {DEFAULT: "RepSim", "hcs 0.8": "HCS"}.items():
-        gains = [f"{signed(paired(rows, f'{variant}, frozen', variant, name))} in {each}" for name, each in words.items()]
-        said.append(f"Beside {title}, statistics that stay give {joined(gains)}.")
+    said = {"frozen_repsim": DEFAULT, "frozen_hcs": "hcs 0.8"}
+    gains = {
+        field: [f"{signed(paired(rows, f'{variant}, frozen', variant, name))} in {each}" for name, each in words.items()]
+        for field, variant in said.items()
+    }
     of_weights = signed(paired(rows, "l2_sp, frozen", "l2_sp", "cka_debiased"))
-    return (
-        f"{' '.join(said)} So `frozen` is the default there. Beside L2-SP, which compares weights, they give {of_weights} in "
-        "debiased CKA, and `train` stays the default, as for what is trained without a regulariser."
-    )
+    return {field: joined(each) for field, each in gains.items()} | {"frozen_l2_sp": of_weights}
 
 
 def of_kind(kind: Kind, rows: pd.DataFrame) -> str:
@@ -275,55 +241,33 @@ def of_kind(kind: Kind, rows: pd.DataFrame) -> str:
     return markdown(["Variant", *COLUMNS.values(), "CKA − FULL's"], lines)
 
 
-def orderings(own: dict[Kind, pd.DataFrame]) -> str:
+def orderings(own: dict[Kind, pd.DataFrame]) -> Lines:
     """What the paper orders, for each kind of network and each form of RepSim that may stand for it."""
-    lines: list[list[str]] = []
     for kind, rows in own.items():
         for first, second, metric, published in ORDERINGS:
             for form in (DEFAULT, "paper", "batch") if "repsim" in (first, second) else ("",):
                 one, other = (form if name == "repsim" else name for name in (first, second))
                 name = kind.reference if metric == "cka_debiased" else metric
                 if found := paired(rows, one, other, name):
-                    cells = [kind.title, one, other, COLUMNS[name], signed(found), f"{found.ahead} of {found.pairs}"]
-                    lines.append([*cells, published, verdict(found).split(",")[0]])
-    head = ["Network", "First", "Second", "Number", "Mean difference", "Ahead, pairs", "Published", "Here"]
-    return markdown(head, lines)
+                    cells = [kind.title, one, other, COLUMNS[name], signed(found), found.ahead_of_pairs]
+                    yield [*cells, published, verdict(found).split(",")[0]]
 
 
-def ablations(rows: pd.DataFrame) -> str:
+def ablations(rows: pd.DataFrame) -> Lines:
     """Each ordering of Table 5 by kind of network and form, over pairs of network and seed."""
-    lines: list[list[str]] = []
-    for kind, models, frozen in (
-        ("LayerNorm (ViT)", [VIT], ""),
-        ("BatchNorm, frozen", ["mobilenetv2_035", "resnet20"], "frozen"),
-    ):
-        own = rows[rows["model"].isin(models)].set_index(["variant", "model", "seed"])
-        for form in ("paper", "batch"):
-            for first, second, said, published in ABLATIONS:
-                names = (", ".join(filter(None, (form, frozen, change))) for change in (first, second))
-                one, other = (own.loc[name] for name in names)
-                both = one.index.intersection(other.index)
-                one, other = one.loc[both], other.loc[both]
-                accuracy = difference(100 * (one["accuracy"] - other["accuracy"]))
-                similar = difference(one["cka_debiased"] - other["cka_debiased"])
-                cells = [kind, form, said, signed(accuracy, 2), signed(similar), f"{similar.ahead} of {similar.pairs}"]
-                lines.append([*cells, published, verdict(similar).split(",")[0]])
-    head = [
-        "Network",
-        "Form",
-        "Difference",
-        "Accuracy, points",
-        "CKA, debiased",
-        "Ahead in CKA",
-        "Published: accuracy, CKA",
-        "Here",
-    ]
-    return markdown(head, lines)
+    kinds = {"LayerNorm (ViT)": ([VIT], ""), "BatchNorm, frozen": (["mobilenetv2_035", "resnet20"], "frozen")}
+    for (kind, (models, frozen)), form in product(kinds.items(), ("paper", "batch")):
+        own = rows[rows["model"].isin(models)]
+        for first, second, said, published in ABLATIONS:
+            one, other = (", ".join(filter(None, (form, frozen, change))) for change in (first, second))
+            accuracy, similar = (gaps(own, one, other, name, ["model", "seed"]) for name in ("accuracy", "cka_debiased"))
+            found = difference(similar)
+            cells = [signed(difference(100 * accuracy), 2), signed(found), found.ahead_of_pairs, published]
+            yield [kind, form, said, *cells, verdict(found).split(",")[0]]
 
 
-def weights(own: dict[Kind, pd.DataFrame]) -> str:
+def weights(own: dict[Kind, pd.DataFrame]) -> Lines:
     """Seed 0, of the pairs of set and network that have every weight of a form that is there at all."""
-    lines: list[list[str]] = []
     for kind, rows in own.items():
         rows = rows[rows["seed"] == 0]
         for form in FORMS:
@@ -338,47 +282,42 @@ def weights(own: dict[Kind, pd.DataFrame]) -> str:
             for weight, both in found.items():
                 if len(both) == 2:
                     shown = (mean_and_interval(by_seed(values)) for values in both)
-                    lines.append([kind.title, form, weight, str(max(map(len, both))), *shown])
-    return markdown(["Network", "Form", "Weight", "Pairs", "Accuracy", "CKA, debiased"], lines)
+                    yield [kind.title, form, weight, str(max(map(len, both))), *shown]
 
 
-def free(own: dict[Kind, pd.DataFrame], curve: pd.DataFrame) -> str:
+def free(own: dict[Kind, pd.DataFrame], curve: pd.DataFrame) -> Lines:
     """How much more accurate a variant is than what costs nothing at the same similarity."""
-    lines: list[list[str]] = []
     for kind in KINDS[:3]:
         for variant in ("l2_sp", "hcs 0.8", *FORMS):
             found = [difference(by_pair(above(own[kind], curve, variant, line))) for line in ("mix", "estimate", "straight")]
-            cells = [f"{signed(each)}, {each.ahead} of {each.pairs}" if each else "–" for each in found]
             if any(found):
-                lines.append([kind.title, variant, *cells])
-    return markdown(["Network", "Variant", "weights mixed", "statistics estimated", "line LINEAR–FULL"], lines)
+                cells = [f"{signed(each)}, {each.ahead_of_pairs}" if each else "–" for each in found]
+                yield [kind.title, variant, *cells]
 
 
 def above(rows: pd.DataFrame, curve: pd.DataFrame, variant: str, line: str) -> pd.Series:
     """How far the accuracy of each training lies above a line of its set, network and seed at the same debiased CKA."""
     both = ["cka_debiased", "accuracy"]
-    straight = rows["variant"].isin(["full", "linear"])
-    points = (rows[straight] if line == "straight" else curve[curve["batch_norm"] == line]).groupby(["set", "model", "seed"])
-    ends = {key: own[both].dropna().sort_values(both).to_numpy() for key, own in points}
-    own = rows[rows["variant"] == variant].set_index(["set", "model", "seed"])[both].dropna()
-    gaps = {key: y - float(np.interp(x, *ends[key].T)) for key, x, y in own.itertuples() if len(ends.get(key, ())) > 1}
-    return pd.Series(gaps.values(), pd.MultiIndex.from_tuples(gaps, names=["set", "model", "seed"])) if gaps else pd.Series()
+    points = rows[rows["variant"].isin(["full", "linear"])] if line == "straight" else curve[curve["batch_norm"] == line]
+    ends = {key: own[both].dropna().sort_values(both).to_numpy() for key, own in points.groupby(PLACE)}
+    own = rows[rows["variant"] == variant].set_index(PLACE)[both].dropna()
+    own = own[[len(ends.get(key, ())) > 1 for key in own.index]]
+    free = [float(np.interp(x, *ends[key].T)) for key, x in own["cka_debiased"].items()]
+    return own["accuracy"] - free
 
 
-def uses(own: dict[Kind, pd.DataFrame]) -> str:
-    lines: list[list[str]] = []
+def uses(own: dict[Kind, pd.DataFrame]) -> Lines:
     for kind in KINDS[:3]:
         for variant in ("linear", *SHOWN):
             cells = [comparable(own[kind], variant, metric) for metric in USES]
             if any(cell != "–" for cell in cells):
-                lines.append([kind.title, variant, *cells])
+                yield [kind.title, variant, *cells]
         before = [comparable(own[kind], "full", f"{metric}_before") if "probe" in metric else "" for metric in USES]
         if before[0] != "–":
-            lines.append([kind.title, "*pretrained body*", *before])
-    return markdown(["Network", "Variant", *USES.values()], lines)
+            yield [kind.title, "*pretrained body*", *before]
 
 
-def use_differences(own: dict[Kind, pd.DataFrame]) -> str:
+def use_differences(own: dict[Kind, pd.DataFrame]) -> dict[str, str]:
     """Each form minus FULL, and how far similarity and use go together over trainings."""
     lines: list[list[str]] = []
     said: list[str] = []
@@ -390,14 +329,13 @@ def use_differences(own: dict[Kind, pd.DataFrame]) -> str:
         for metric in ("probe_natural", "probe_medical", "corrupted_accuracy"):
             each = list(correlations(own[kind], metric))
             said += [f"- {kind.title}: {USES[metric]}: {mean(each):+.2f}"] if each else []
-    words = "Correlation with debiased CKA over variants, within each set, network and seed (mean):"
-    return "\n\n".join([markdown(["Network", "Variant − FULL", *USES.values()], lines), words, "\n".join(said)])
+    return {"use_differences": body(lines), "use_correlations": "\n".join(said)}
 
 
 def correlations(rows: pd.DataFrame, metric: str) -> Iterator[float]:
     """Spearman's between similarity and a number over the variants of each set, network and seed."""
     shown = rows[rows["variant"].isin(SHOWN)].sort_values("variant", key=lambda names: names.map(SHOWN.index), kind="stable")
-    for _, own in shown.groupby(["set", "model", "seed"]):
+    for _, own in shown.groupby(PLACE):
         points = own[["cka_debiased", metric]].dropna().to_numpy()
         if len(points) > 2:
             ranks = np.argsort(np.argsort(points, axis=0), axis=0)
@@ -424,15 +362,12 @@ def bought(own: dict[Kind, pd.DataFrame]) -> str:
     return "\n".join(lines)
 
 
-def beside_published(rows: pd.DataFrame) -> str:
-    lines: list[list[str]] = []
+def beside_published(rows: pd.DataFrame) -> Lines:
     for variant, (accuracy, cka) in PAPER.items():
         for name in (DEFAULT, "paper", "batch") if variant == "repsim" else (variant,):
             here = [comparable(rows, name, metric) for metric in ("accuracy", "cka", "cka_debiased")]
             title = variant if name == variant else f"repsim ({name})"
-            lines.append([title, f"{accuracy:.2f}", number(cka, ".2f"), *here])
-    head = ["Variant", "Published, %", "Published CKA", "Accuracy here", "CKA here", "CKA here, debiased"]
-    return markdown(head, lines)
+            yield [title, f"{accuracy:.2f}", number(cka, ".2f"), *here]
 
 
 def of_set(rows: pd.DataFrame) -> str:

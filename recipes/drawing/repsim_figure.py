@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import matplotlib as mpl
 import pandas as pd
+from figures import figure, legend
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from tables import PLACE, mean
 
 LOOKS = {  # variant: colour (safe for the colour-blind), marker
@@ -25,34 +24,30 @@ FREE = "#56B4E9"
 
 
 def draw(path: Path, panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]) -> None:
-    """An SVG, the same bytes from the same rows; ``panels`` are trainings and interpolated networks of each kind."""
-    with mpl.rc_context({"svg.hashsalt": "trade-off", "svg.fonttype": "none", "font.size": 8}):
-        figure = Figure(figsize=(3.4 * len(panels), 3.2), layout="constrained")
-        axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    """``panels`` are trainings and interpolated networks of each kind."""
+    with figure(path, (3.4 * len(panels), 3.2)) as drawn:
+        axes = drawn.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for panel, (title, (rows, curve)) in zip(axes, panels.items(), strict=True):
             draw_kind(panel, rows, curve[curve["batch_norm"] == "mix"])
             panel.set(title=title, xlabel="CKA to the pretrained network, debiased", xlim=(-0.02, 1.04))
         axes[0].set_ylabel("Accuracy on test")
-        shown = {label: handle for each in axes for handle, label in zip(*each.get_legend_handles_labels(), strict=True)}
-        figure.legend(shown.values(), shown.keys(), loc="outside right upper", frameon=False)
-        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+        legend(drawn, axes, "outside right upper")
 
 
 def draw_kind(axes: Axes, rows: pd.DataFrame, curve: pd.DataFrame) -> None:
     """What a seed has trained on every set and network of FULL, in the trainings that all variants have."""
-    trained = {name: rows[rows["variant"] == name] for name in LOOKS}
-    full = {*zip(trained["full"]["set"], trained["full"]["model"], strict=True)}
+    trained = {name: pd.MultiIndex.from_frame(rows.loc[rows["variant"] == name, PLACE]) for name in LOOKS}
+    full = {*trained["full"].droplevel("seed")}
     trained = {
-        name: own
-        for name, own in trained.items()
-        if any(full <= {*zip(seed["set"], seed["model"], strict=True)} for _, seed in own.groupby("seed"))
+        name: places
+        for name, places in trained.items()
+        if any(full <= {*places[places.get_level_values("seed") == seed].droplevel("seed")} for seed in places.unique("seed"))
     }
-    complete = set.intersection(*({*own[PLACE].itertuples(index=False, name=None)} for own in trained.values()))
-    points = {name: point(own, complete) for name, own in trained.items()}
+    complete = set.intersection(*({*places} for places in trained.values()))
+    points = {name: point(rows[rows["variant"] == name], complete) for name in trained}
     free = [point(own, complete) for _, own in curve.groupby("alpha")]
-    axes.plot([x for x, _ in free], [y for _, y in free], ":", color=FREE, label="weights mixed", zorder=1)
-    ends = [points["full"], points["linear"]]
-    axes.plot([x for x, _ in ends], [y for _, y in ends], "-", color="#CCCCCC", linewidth=0.8, zorder=0)
+    axes.plot(*zip(*free, strict=True), ":", color=FREE, label="weights mixed", zorder=1)
+    axes.plot(*zip(points["full"], points["linear"], strict=True), "-", color="#CCCCCC", linewidth=0.8, zorder=0)
     for name, (x, y) in points.items():
         colour, marker = LOOKS[name]
         axes.plot([x], [y], marker, color=colour, label=name, markersize=7, zorder=2)
@@ -60,6 +55,5 @@ def draw_kind(axes: Axes, rows: pd.DataFrame, curve: pd.DataFrame) -> None:
 
 def point(rows: pd.DataFrame, complete: set[tuple[object, ...]]) -> tuple[float, float]:
     """Mean similarity and accuracy."""
-    own = rows[[key in complete for key in rows[PLACE].itertuples(index=False, name=None)]]
-    both = own[["cka_debiased", "accuracy"]].dropna()
+    both = rows.set_index(PLACE).loc[lambda own: own.index.isin(complete), ["cka_debiased", "accuracy"]].dropna()
     return mean(both["cka_debiased"]), mean(both["accuracy"])

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tables import markdown, read_csv, sections
+from tables import Lines, body, markdown, read_csv, sections
 
 from crossgraft.select.replay.page import METHOD_TITLES
 
 BUDGETS = ("3%", "10%", "25%", "50%")
 STARTS = {"known": "other targets known", "cold": "cold start"}
+KEY = ["table", "start", "budget", "method"]
 LIMIT = 0.001
 """What ``select`` may be above the plain list, as a fraction of accuracy or AUC."""
 BEYOND, LOW, HIGH = (f"beyond_select.{name}" for name in ("value", "low", "high"))
@@ -25,32 +26,32 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         for table, own in rows.groupby("table", sort=False)
     }
     return {
-        "limit": limit_in_words(judged),
-        "counts": counts(judged),
+        **limit_in_words(judged),
+        "counts": body(counts(judged)),
         "better": better(rows),
         "each_table": sections(of_tables, "##"),
     }
 
 
-def limit_in_words(judged: pd.DataFrame) -> str:
+def limit_in_words(judged: pd.DataFrame) -> dict[str, str]:
     """How far ``select`` is above the plain list."""
     above = -judged[judged["method"] == "prior_order_best_val"][BEYOND]
-    return (
-        f"On {len(above)} places (table, start, and a budget of 10, 25 or 50 %) the two differ on {(above != 0).sum()}; `select` "
-        f"is above by {100 * max(0.0, above.max()):.4f} points at most and below by {100 * max(0.0, -above.min()):.4f} at most. "
-        f"The condition {'holds' if above.max() <= LIMIT else 'is broken'}."
-    )
+    return {
+        "places": str(len(above)),
+        "differ": str((above != 0).sum()),
+        "above": f"{100 * max(0.0, above.max()):.4f}",
+        "below": f"{100 * max(0.0, -above.min()):.4f}",
+        "holds": "holds" if above.max() <= LIMIT else "is broken",
+    }
 
 
-def counts(judged: pd.DataFrame) -> str:
+def counts(judged: pd.DataFrame) -> Lines:
     """How often a way is separably better or worse than ``select``."""
-    lines: list[list[object]] = []
     for method in list(METHOD_TITLES)[1:]:
         for start, title in STARTS.items():
             own = judged[(judged["method"] == method) & (judged["start"] == start)]
             above, below = (own[HIGH] < 0).sum(), (own[LOW] > 0).sum()
-            lines.append([METHOD_TITLES[method], title, len(own), above, below, len(own) - above - below])
-    return markdown(["way", "start", "places", "better than select", "worse", "not separable"], lines)
+            yield [METHOD_TITLES[method], title, len(own), above, below, len(own) - above - below]
 
 
 def better(rows: pd.DataFrame) -> str:
@@ -59,11 +60,9 @@ def better(rows: pd.DataFrame) -> str:
     lines = [
         f"- {table}, {STARTS[start]}, {budget}: {METHOD_TITLES[method]}, by {-100 * value:.2f} "
         f"[{-100 * high:.2f}, {-100 * low:.2f}] points."
-        for table, start, budget, method, value, low, high in found[
-            ["table", "start", "budget", "method", BEYOND, LOW, HIGH]
-        ].itertuples(index=False)
+        for table, start, budget, method, value, low, high in found[[*KEY, BEYOND, LOW, HIGH]].itertuples(index=False)
     ]
-    return "\n".join(["Separably better than `select` within the same budget, 3 % included:", "", *(lines or ["- none."])])
+    return "\n".join(lines or ["- none."])
 
 
 def of_start(rows: pd.DataFrame, title: str) -> str:

@@ -8,7 +8,7 @@ from statistics import median
 
 import pandas as pd
 from scipy.stats import binomtest
-from tables import markdown, number, read_csv
+from tables import Lines, body, body_of, interval, markdown, number, read_csv, typeset
 
 from crossgraft.audit.outcomes import UNCHANGED as ENOUGH
 from crossgraft.audit.trained import LARGEST_DROP
@@ -24,6 +24,7 @@ PLANTED = {
 }
 TRAININGS = {"linear": "Linear heads", "full": "Fine-tunings"}
 ASSESSED, BLIND = ["relies", "passes", "undecided"], ["undetectable", "untrained", "impossible"]
+READ_FROM = ["features before fine-tuning", "features after fine-tuning", "random weights", "pixels", "class alone"]
 ARTEFACTS = ("artefact", "rms, grey levels", *ASSESSED, "not assessable", "median SRI", "largest SRI")
 OF_PLANTED = ("set", "planted", "classifiers", "relies, 95 % interval", "harmed", "of these relies", "before", "sensitive",
               "passes", "undecided", "not assessable")  # fmt: skip
@@ -41,54 +42,42 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "findings": "\n".join(finding(SETS[name], rows) for name, rows in sets.items()),
         "networks": ", ".join(dict.fromkeys(name.split()[0] for name in planted["network"])),
         "limit": f"{LARGEST_DROP:g}",
-        "levels": levels_table(read_csv(results / "shortcuts" / "noise.csv")),
-        "readable": readable_table(read_csv(results / "shortcuts" / "readable.csv")),
+        "levels": levels(read_csv(results / "shortcuts" / "noise.csv")),
+        "readable": body(readable(read_csv(results / "shortcuts" / "readable.csv"))),
         "planted": "".join(of_training(title, planted[planted["training"] == kind]) for kind, title in TRAININGS.items()),
     }
 
 
-def levels_table(rows: pd.DataFrame) -> str:
+def levels(rows: pd.DataFrame) -> str:
     """Noise against none and against less noise, network by network."""
-    head = (
-        "network",
-        "images without it have",
-        "SRI, over folds",
-        "over patients",
-        "outcome",
-        "o.o.d. AUC at share 1",
-        "detectability",
+    against = rows["confounder"].str.contains(" against ").map({True: "less noise", False: "none"})
+    shown = {name: rows[name].map(lambda value: number(value, ".3f")) for name in ("patients_low", "patients_high")}
+    shown |= {"network": rows["model"].str.split().str[0], "against": against, "outcome": rows["outcome"].map(OUTCOMES)}
+    return body_of(
+        rows.assign(**shown, seen=rows["detectability"].map(lambda value: number(value, ".2f"))),
+        *(
+            "{network}",
+            "{against}",
+            "{sri:.3f} [{sri_low:.3f}, {sri_high:.3f}]",
+            "[{patients_low}, {patients_high}]",
+            "{outcome}",
+        ),
+        *("{ood:.3f} [{ood_low:.3f}, {ood_high:.3f}]", "{seen}"),
     )
-    lines = [
-        [
-            row.model.split()[0],
-            "less noise" if " against " in row.confounder else "none",
-            f"{row.sri:.3f} [{row.sri_low:.3f}, {row.sri_high:.3f}]",
-            f"[{number(row.patients_low, '.3f')}, {number(row.patients_high, '.3f')}]",
-            OUTCOMES[row.outcome],
-            f"{row.ood:.3f} [{row.ood_low:.3f}, {row.ood_high:.3f}]",
-            number(row.detectability, ".2f"),
-        ]
-        for row in rows.itertuples()
-    ]
-    return markdown(head, lines)
 
 
-def readable_table(rows: pd.DataFrame) -> str:
+def readable(rows: pd.DataFrame) -> Lines:
     """AUC of probes, attribute by attribute, of the network before and after fine-tuning and of what nobody trained."""
-    order = ("features before fine-tuning", "features after fine-tuning", "random weights", "pixels", "class alone")
-    head = ("network", "attribute", "read from", "AUC", "minus random weights", "minus class alone")
-    lines = []
     for (attribute, network), of in rows.groupby(["attribute", "model"], sort=False):
-        for row in sorted(of.itertuples(), key=lambda each: order.index(each.features)):
+        for _, row in of.sort_values("features", key=lambda names: names.map(READ_FROM.index), kind="stable").iterrows():
             gaps = [
-                f"{value:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "\N{MINUS SIGN}") if value == value else "–"
-                for value, low, high in (
-                    (row.random, row.random_low, row.random_high),
-                    (row.alone, row.alone_low, row.alone_high),
-                )
+                "–"
+                if pd.isna(row[name])
+                else typeset(f"{row[name]:+.3f} {interval(row[f'{name}_low'], row[f'{name}_high'], '+.3f')}")
+                for name in ("random", "alone")
             ]
-            lines.append([network.split()[0], attribute, row.features, f"{row.auc:.3f} [{row.low:.3f}, {row.high:.3f}]", *gaps])
-    return markdown(head, lines)
+            area = f"{row['auc']:.3f} {interval(row['low'], row['high'])}"
+            yield [network.split()[0], attribute, row["features"], area, *gaps]
 
 
 def read_reliance(results: Path, name: str) -> pd.DataFrame:

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from drawing.sim_figures import draw_gradients, draw_sweeps
-from drawing.sim_sweeps import beyond_chance, losses_table, sweep_points, sweeps_table, widths_told
-from drawing.sim_tokens import leaks_told, tokens_told, what_comes_back, which_tokens
+from drawing.sim_options import (
+    beyond_chance,
+    leaks_told,
+    losses_table,
+    sweep_points,
+    sweeps_table,
+    tokens_told,
+    what_comes_back,
+    which_tokens,
+    widths_told,
+)
 from tables import (
     Difference,
+    Lines,
+    body,
     difference,
     markdown,
+    marked,
     mean,
     mean_and_interval,
     median,
@@ -65,8 +78,8 @@ TABLE_2 = {"resnet20": "ResNet-18: 0.29", "resnet32": "ResNet-50: 0.13", "resnet
 TABLE_2_JOINED = {"mixup": "0.23", "cutmix": "0.09", "label smoothing": "0.14"}
 TABLE_11 = {"resnet20": "ResNet-18: 1.11, 1.04", "resnet32": "ResNet-34: 1.13, 1.05", "resnet56": "ResNet-50: 1.18, 1.07"}
 """Time and memory as multiples of the baseline's, on CUB."""
-GRADIENTS = {"largest_norm": ("Largest norm", 2), "num_spikes": ("Spikes", 2), "roughness": ("Roughness", 3)}
-"""Numbers of a training → title and digits of the difference to the baseline; a smoother training has less of each."""
+GRADIENTS = {"largest_norm": 2, "num_spikes": 2, "roughness": 3}
+"""Numbers of a training → digits of the difference to the baseline; a smoother training has less of each."""
 ON_GPU = " on "
 """Between versions and the name of a GPU."""
 
@@ -139,29 +152,27 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     of_sets = {name: [place for place in PRETRAINED if place.piece == name] for name in MEDICAL}
     return {
         "short": in_short(trained),
-        "longer": longer(rows, trained, ratios),
+        "longer": body(longer(rows, trained, ratios)),
         "machines": machines(rows),
-        "pooled": pooled(trained, scratch, FROM_SCRATCH, OF_EQUAL_CLASSES),
+        "pooled": body(pooled(trained, scratch, FROM_SCRATCH, OF_EQUAL_CLASSES)),
         "mixed": mixed_machines(trained, SCRATCH),
         "mixed3": mixed_machines(trained, PRETRAINED),
-        "core": core(trained),
-        "table2": table_2(trained),
-        "table3": table_3(trained),
-        "pooled3": pooled(trained, {"both sets": PRETRAINED, **of_sets}, FINE_TUNING, list(METRICS)),
+        "core": body(core(trained)),
+        "table2": body(table_2(trained)),
+        "table3": body(table_3(trained)),
+        "pooled3": body(pooled(trained, {"both sets": PRETRAINED, **of_sets}, FINE_TUNING, list(METRICS))),
         "sweeps": sweeps_table(swept),
         "beyond_chance": beyond_chance(swept),
         "widths": widths_told(swept),
-        "sweeps_figure": "sim/sweeps.svg",
-        "losses": losses_table(swept),
-        "tokens": which_tokens(tokens),
+        "losses": body(losses_table(swept)),
+        "tokens": body(which_tokens(tokens)),
         "tokens_told": tokens_told(tokens),
-        "privacy": what_comes_back(inverted),
-        "privacy_told": leaks_told(inverted),
-        "costs": costs(trained, ratios),
-        "gradients": gradients(logged),
+        "privacy": body(what_comes_back(inverted)),
+        **leaks_told(inverted),
+        "costs": body(costs(trained, ratios)),
+        "gradients": body(gradients(logged)),
         "smoothing": smoothing_told(logged),
         "spikes": spikes_told(steps),
-        "gradients_figure": "sim/gradients.svg",
         "tables": sections({title: of_piece(rows[rows["set"] == name], name) for name, (title, _) in PIECES.items()}),
     }
 
@@ -169,16 +180,6 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
 def gaps(first: pd.Series, second: pd.Series) -> pd.Series:
     """First minus second in percentage points, where both are there."""
     return 100 * minus(first, second)
-
-
-def marked(found: Difference | None, digits: int = 2) -> str:
-    """A difference, bold where its interval excludes 0."""
-    said = signed(found, digits)
-    return f"**{said}**" if found is not None and found.excludes_0 else said
-
-
-def ahead(found: Difference | None) -> str:
-    return "–" if found is None else f"{found.ahead} of {found.pairs}"
 
 
 def pairs_of(trained: Trained, place: Place, comparison: Comparison, metric: str) -> pd.Series:
@@ -258,19 +259,15 @@ def machines(rows: pd.DataFrame) -> str:
     return "".join(said)
 
 
-def longer(rows: pd.DataFrame, trained: Trained, ratios: pd.Series) -> str:
+def longer(rows: pd.DataFrame, trained: Trained, ratios: pd.Series) -> Lines:
     """How many epochs that is, and from which ratio it follows."""
-    lines: list[list[str]] = []
-    for (name, model), own in rows[rows["variant"] == LONGER].groupby(["set", "model"], sort=False):
-        base = rows[(rows["set"] == name) & (rows["model"] == model) & (rows["variant"] == BASELINE)]
-        places = groups()[name, model]
+    for (name, model), own in rows[rows["set"].isin(["cifar10", *MEDICAL])].groupby(["set", "model"], sort=False):
         times = [
-            ", ".join(median(multiples(trained, places, side, measure), ".2f") for side in ("with_sim", LONGER))
+            ", ".join(median(multiples(trained, groups()[name, model], side, measure), ".2f") for side in ("with_sim", LONGER))
             for measure in ("cpu_seconds", "clock")
         ]
-        lines.append([name, model, f"{ratios[name, model]:.2f} times as long", epochs(base), epochs(own), *times])
-    head = ["Set", "Network", "A step with ρSIM takes", "Epochs", "Epochs of `longer`"]
-    return markdown([*head, "CPU: with ρSIM, `longer`", "GPU: with ρSIM, `longer`"], lines)
+        of_both = [epochs(own[own["variant"] == variant]) for variant in (BASELINE, LONGER)]
+        yield [name, model, f"{ratios[name, model]:.2f} times as long", *of_both, *times]
 
 
 def epochs(rows: pd.DataFrame) -> str:
@@ -279,17 +276,15 @@ def epochs(rows: pd.DataFrame) -> str:
 
 def pooled(
     trained: Trained, groups: Mapping[str, Sequence[Place]], comparisons: Sequence[Comparison], metrics: Sequence[str]
-) -> str:
+) -> Lines:
     """Mean differences over the pairs of each group, with intervals, in every metric."""
-    lines: list[list[str]] = []
     for group, places in groups.items():
         pairs: dict[tuple[str, str], int] = {}
         for each in comparisons:
             found = [over(trained, places, each, metric) for metric in metrics]
             if pairs.get((each.first, each.second)) != found[0].pairs:  # else all pairs are on one machine
                 pairs[each.first, each.second] = found[0].pairs
-                lines.append([group, each.title, *map(marked, found), str(found[0].pairs)])
-    return markdown(["Over", "Difference", *(METRICS[metric][0] for metric in metrics), "Pairs"], lines)
+                yield [group, each.title, *map(marked, found), str(found[0].pairs)]
 
 
 def mixed_machines(trained: Trained, places: Sequence[Place]) -> str:
@@ -303,43 +298,35 @@ def mixed_machines(trained: Trained, places: Sequence[Place]) -> str:
     return f" The two trainings ran on different machines in {'; in '.join(said)}." if said else ""
 
 
-def core(trained: Trained) -> str:
+def core(trained: Trained) -> Lines:
     """Every variant of ResNet-20 beside its baseline, and ρSIM beside it."""
-    place, lines = SCRATCH[0], list[list[str]]()
+    place = SCRATCH[0]
     for variant in CORE:
         values = place.values(trained, variant, "accuracy")
         to_base = difference(gaps(values, place.values(trained, "without", "accuracy")))
-        cells = ["", ""] if variant == BASELINE else [marked(to_base), ahead(to_base)]
         to_it = [over(trained, [place], Comparison("", "with_sim", variant), metric) for metric in OF_EQUAL_CLASSES]
-        lines.append([variant, mean_and_interval(values), *cells, *("" if variant == SIM else marked(each) for each in to_it)])
-    titles = [f"ρSIM − it: {METRICS[metric][0]}" for metric in OF_EQUAL_CLASSES]
-    return markdown(["Variant", "Accuracy", "− baseline, points", "Ahead, seeds", *titles], lines)
+        cells = ["", ""] if variant == BASELINE else [marked(to_base), to_base.ahead_of_pairs]
+        yield [variant, mean_and_interval(values), *cells, *("" if variant == SIM else marked(each) for each in to_it)]
 
 
-def table_2(trained: Trained) -> str:
-    base, lines = SCRATCH[0].values(trained, "without", "accuracy"), list[list[str]]()
+def table_2(trained: Trained) -> Lines:
+    base = SCRATCH[0].values(trained, "without", "accuracy")
     for place in SCRATCH:
         other, one, placebo = (place.values(trained, side, "accuracy") for side in ("without", "with_sim", "with_placebo"))
-        gain, change = difference(gaps(one, other)), difference(gaps(other, base))
-        beside = "" if place.piece == "cifar10" else marked(change)
+        gain = difference(gaps(one, other))
+        beside = "" if place.piece == "cifar10" else marked(difference(gaps(other, base)))
         published = TABLE_2[place.model] if place.without == BASELINE else f"ResNet-50: {TABLE_2_JOINED[place.without]}"
-        cells = [place.model, place.without, mean_and_interval(other), beside, mean_and_interval(one), marked(gain), ahead(gain)]
-        lines.append([*cells, marked(difference(gaps(one, placebo))), published])
-    head = ["Network", "Beside", "Without", "− ResNet-20", "With ρSIM", "Difference, points", "Ahead, seeds"]
-    return markdown([*head, "− placebo, points", "Published difference"], lines)
+        cells = [beside, mean_and_interval(one), marked(gain), gain.ahead_of_pairs, marked(difference(gaps(one, placebo)))]
+        yield [place.model, place.without, mean_and_interval(other), *cells, published]
 
 
-def table_3(trained: Trained) -> str:
+def table_3(trained: Trained) -> Lines:
     """Every variant of every medical set and network."""
-    lines: list[list[str]] = []
-    for place in PRETRAINED:
-        for variant in CORE:
-            means = [mean_and_interval(place.values(trained, variant, metric)) for metric in OF_EQUAL_CLASSES]
-            both = [[place.values(trained, each, metric) for each in (variant, BASELINE)] for metric in ("accuracy", "auc")]
-            paired = ["", ""] if variant == BASELINE else [marked(difference(gaps(*each))) for each in both]
-            lines.append([place.piece, place.model, variant, *means, *paired])
-    head = ["Set", "Network", "Variant", "Accuracy", "AUC", "NLL"]
-    return markdown([*head, "Accuracy − baseline, points", "AUC − baseline, × 100"], lines)
+    for place, variant in product(PRETRAINED, CORE):
+        means = [mean_and_interval(place.values(trained, variant, metric)) for metric in OF_EQUAL_CLASSES]
+        both = [[place.values(trained, each, metric) for each in (variant, BASELINE)] for metric in ("accuracy", "auc")]
+        paired = ["", ""] if variant == BASELINE else [marked(difference(gaps(*each))) for each in both]
+        yield [place.piece, place.model, variant, *means, *paired]
 
 
 def groups() -> dict[tuple[str, str], list[Place]]:
@@ -350,34 +337,20 @@ def groups() -> dict[tuple[str, str], list[Place]]:
     return found
 
 
-def costs(trained: Trained, ratios: pd.Series) -> str:
+def costs(trained: Trained, ratios: pd.Series) -> Lines:
     """One line for ρSIM and one for its placebo, of each set and network."""
-    lines: list[list[str]] = []
-    for (name, model), places in groups().items():
-        for variant, side in {SIM: "with_sim", PLACEBO: "with_placebo"}.items():
-            added = places[0].values(trained, side, "num_own_parameters")
-            if not len(added):
-                continue
-            clock, more = (
-                multiples(trained, places, side, "clock"),
-                [one - other for one, other in both(trained, places, side, "on_gpu")],
-            )
-            num_parameters = places[0].values(trained, "without", "num_parameters")
-            step = ratios.get((places[0].piece, model)) if variant == SIM else None
-            lines.append([
-                name,
-                model,
-                variant,
-                median_and_range(multiples(trained, places, side, "cpu_seconds")),
-                "–" if step is None else f"{step:.2f}",
-                median_and_range(clock) if clock else f"+{median(more, '.0f')} s" if more else "–",
-                median_and_range(multiples(trained, places, side, "memory_cpu")),
-                median_and_range(multiples(trained, places, side, "memory_gpu")),
-                f"{added.max():,.0f} ({added.max() / num_parameters.max():.2f})",
-                TABLE_11.get(model, "–") if variant == SIM else "",
-            ])  # fmt: skip
-    head = ["Set", "Network", "Variant", "Time, CPU", "Time of a step, CPU", "Time, GPU", "Memory, CPU", "Memory, GPU"]
-    return markdown([*head, "Parameters beside those of the network", "Published: time, memory"], lines)
+    for ((name, model), places), (variant, side) in product(groups().items(), {SIM: "with_sim", PLACEBO: "with_placebo"}.items()):
+        added = places[0].values(trained, side, "num_own_parameters")
+        if not len(added):
+            continue
+        of_whole = added.max() / places[0].values(trained, "without", "num_parameters").max()
+        step = ratios.get((places[0].piece, model)) if variant == SIM else None
+        clock, more = multiples(trained, places, side, "clock"), [one - its for one, its in both(trained, places, side, "on_gpu")]
+        times = [median_and_range(multiples(trained, places, side, "cpu_seconds")), "–" if step is None else f"{step:.2f}"]
+        times.append(median_and_range(clock) if clock else f"+{median(more, '.0f')} s" if more else "–")
+        memory = [median_and_range(multiples(trained, places, side, of)) for of in ("memory_cpu", "memory_gpu")]
+        published = TABLE_11.get(model, "–") if variant == SIM else ""
+        yield [name, model, variant, *times, *memory, f"{added.max():,.0f} ({of_whole:.2f})", published]
 
 
 def multiples(trained: Trained, places: Iterable[Place], side: str, measure: str) -> list[float]:
@@ -417,17 +390,14 @@ def median_and_range(found: Sequence[float]) -> str:
     return median(found, ".2f") + (f" ({low} to {high})" if low != high else "")
 
 
-def gradients(logged: pd.DataFrame) -> str:
+def gradients(logged: pd.DataFrame) -> Lines:
     """Means over seeds, and paired differences to the baseline."""
-    lines: list[list[str]] = []
     for (model, variant), own in logged.groupby(["model", "variant"], sort=False):
         cells = [f"{mean(own['median_norm']):.3g}"]
-        for column, (_, digits) in GRADIENTS.items():
+        for column, digits in GRADIENTS.items():
             paired = "" if variant == BASELINE else marked(to_baseline(logged, model, variant, column), digits)
             cells += [f"{mean(own[column]):.3g}", paired]
-        lines.append([model, variant, *cells])
-    titles = [title for name, _ in GRADIENTS.values() for title in (name, "− baseline")]
-    return markdown(["Network", "Variant", "Median norm", *titles], lines)
+        yield [model, variant, *cells]
 
 
 def to_baseline(logged: pd.DataFrame, model: str, variant: str, column: str) -> Difference | None:

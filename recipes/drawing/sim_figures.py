@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
+from figures import figure
 from matplotlib.ticker import LogLocator
 from tables import Difference
 
@@ -19,10 +18,9 @@ LOOKS = {"baseline": ("#000000", "-"), "rho_sim": ("#D55E00", "--"), "placebo": 
 
 
 def draw_gradients(path: Path, steps: pd.DataFrame) -> None:
-    """Norm of each step, pale, and its moving average; an SVG, the same bytes from the same rows."""
-    with style("gradients"):
-        figure = Figure(figsize=(6.4, 3.0), layout="constrained")
-        axes = figure.subplots()
+    """Norm of each step, pale, and its moving average."""
+    with figure(path, (6.4, 3.0)) as drawn:
+        axes = drawn.subplots()
         for variant, (colour, dashes) in LOOKS.items():
             norms = steps.loc[steps["variant"] == variant, ["norm"]].to_numpy()
             places = np.arange(1, len(norms) + 1)
@@ -33,27 +31,18 @@ def draw_gradients(path: Path, steps: pd.DataFrame) -> None:
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("")
         axes.legend(frameon=False)
-        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
 def draw_sweeps(path: Path, sweeps: Mapping[str, Sequence[tuple[float, Difference]]]) -> None:
     """Difference to the baseline over ρ and over the weight, one panel each, with intervals."""
-    with style("sweeps"):
-        figure = Figure(figsize=(6.4, 2.8), layout="constrained")
-        panels = figure.subplots(1, len(sweeps), squeeze=False, sharey=True)[0]
+    with figure(path, (6.4, 2.8)) as drawn:
+        panels = drawn.subplots(1, len(sweeps), squeeze=False, sharey=True)[0]
         for axes, (option, points) in zip(panels, sweeps.items(), strict=True):
             means, halves = [each.mean for _, each in points], [each.high - each.mean for _, each in points]
             axes.axhline(0, color="#000000", linestyle="--", linewidth=1)
-            axes.errorbar(
-                [value for value, _ in points], means, halves, fmt="o-", color=LOOKS["rho_sim"][0], markersize=4, linewidth=1.2,
-                elinewidth=0.8, capsize=2,
-            )  # fmt: skip
+            look = {"color": LOOKS["rho_sim"][0], "markersize": 4, "linewidth": 1.2, "elinewidth": 0.8, "capsize": 2}
+            axes.errorbar([value for value, _ in points], means, halves, fmt="o-", **look)
             axes.set(xlabel={"rho": "Share of tokens ρ", "weight": "Weight"}[option])
             if option == "weight":
                 axes.set_xscale("log")
         panels[0].set_ylabel("Accuracy − baseline, points")
-        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
-
-
-def style(salt: str) -> object:
-    return mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none", "font.size": 8})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,34 +11,33 @@ import numpy as np
 import pandas as pd
 from drawing.similarity_figures import MEASURES, METHODS, SETS, SOURCES, draw_gains, draw_layers, draw_mistakes, draw_planes
 from scipy import stats
-from tables import difference, markdown, mean, mean_and_interval, means, minus, read, read_csv, share_and_interval, signed
+from tables import (
+    Lines,
+    body,
+    difference,
+    markdown,
+    mean,
+    mean_and_interval,
+    means,
+    minus,
+    read,
+    read_csv,
+    share_and_interval,
+    signed,
+)
 
 from crossgraft.statistics import spearman
 
 WAYS = ("full", "head-first", "linear")
 PARTS = ("all", "first half", "second half")
 UNIT = ["set", "seed"]
-COLUMNS = {
-    "accuracy": "Accuracy",
-    "cka_debiased": "CKA, debiased",
-    "loss": "Loss",
-    "one_step": "Sharpness, 1 step",
-    "many_steps": "Sharpness, 5 steps",
-    "gradient": "Gradient",
-    "to_start": "To start",
-    "to_centre": "To centre",
-    "accuracy_at_centre": "Accuracy at centre",
-    "probe_natural": "Probe, natural images",
-}
-SEEN = {
-    "distance": "Distance of centroids",
-    "overlap": "Overlap in the plane",
-    "gap": "Gap in one class",
-    "drawn_gap": "Gap as drawn",
-    "trustworthiness": "Trustworthiness",
-    "attention": "Attention kept, test",
-    "source_attention": "Attention kept, source",
-}
+MODELS = ("vit_d96", "mobilenetv2_035")
+COLUMNS = (
+    *("accuracy", "cka_debiased", "loss", "one_step", "many_steps", "gradient", "to_start", "to_centre", "accuracy_at_centre"),
+    "probe_natural",
+)
+SEEN = ("distance", "overlap", "gap", "drawn_gap", "trustworthiness", "attention", "source_attention")
+PARTS_OF_METHODS = {"methods": COLUMNS, "seen": SEEN}
 SHARES = ("accuracy", "accuracy_at_centre", "probe_natural", "overlap", "attention", "source_attention")
 """Columns of numbers from 0 to 1."""
 CLAIMS = (  # column, words, sign that keeping should have against FULL, what the paper has
@@ -69,8 +69,7 @@ class Study(NamedTuple):
 def read_study(folder: Path) -> Study:
     trainings = read(folder, SETS).merge(read(folder, SETS, "-kept"), how="left", on=["set", "model", "variant", "seed"])
     endings = ("layers", "mistakes", "kept/geometry", "kept/points", "classes")
-    others = (read((folder / ending).parent, SETS, f"-{Path(ending).name}") for ending in endings)
-    return Study(trainings, *others)
+    return Study(trainings, *(read((folder / ending).parent, SETS, f"-{Path(ending).name}") for ending in endings))
 
 
 def fields(results: Path, figures: Path) -> dict[str, str]:
@@ -83,39 +82,33 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     for kind in ("pca", "tsne"):
         draw_planes(figures / f"{kind}.svg", drawn, kind)
     return {
-        "folder": "similarity",
-        "first_set": SETS["breastmnist"],
-        "network": "vit_d96",
         "in_short": in_short(study),
         "aucs": auc_table(study),
-        "layers": layer_table(study),
-        "mistakes": mistakes_table(study),
+        "layers": body(layer_table(study)),
+        "mistakes": body(mistakes_table(study)),
         "mistakes_claims": mistakes_claims(study),
-        "gains": gains_table(study),
-        "statistics": statistics_table(study),
-        "classes": classes_table(study),
+        "gains": body(gains_table(study)),
+        "statistics": body(statistics_table(study)),
+        "classes": body(classes_table(study)),
         "positions": positions_table(study),
-        "methods": methods_table(study),
-        "claims": claims_table(study),
-        "versions": versions_table(read_csv(results / "similarity" / "data-versions.csv")),
+        **{f"{name}_{model}": methods(study, model, columns) for model in MODELS for name, columns in PARTS_OF_METHODS.items()},
+        "claims": body(claims_table(study)),
+        **versions(read_csv(results / "similarity" / "data-versions.csv")),
     }
 
 
-def versions_table(rows: pd.DataFrame) -> str:
+def versions(rows: pd.DataFrame) -> dict[str, str]:
     """Table 3.3: a row for each setting, a column for each version of the data, and what the second of each is worth."""
-    versions, settings = (list(dict.fromkeys(rows[column])) for column in ("data", "settings"))
+    names, settings = (list(dict.fromkeys(rows[column])) for column in ("data", "settings"))
     cells = {cell: of.set_index("seed")["auc"] for cell, of in rows.groupby(["settings", "data"])}
-    lines = [[setting, *(share_and_interval(cells[setting, version]) for version in versions)] for setting in settings]
-    first, second = (cells[settings[1], version] - cells[settings[0], version] for version in versions)
-    gain = [signed(difference(each.tolist())) for each in (first, second)]
-    together = signed(difference((second - first).dropna().tolist()))
-    seeds = rows["seed"].nunique()
-    table = markdown(("AUC", *versions), [*lines, ["difference of the settings", *gain]])
-    return (
-        f"{table}\n\nMeans and 95 % intervals over {seeds} seeds of "
-        f"split and training, paired in the last line. That difference is {together} larger with *{versions[1]}* than with "
-        f"*{versions[0]}*."
-    )
+    lines = [[setting, *(share_and_interval(cells[setting, name]) for name in names)] for setting in settings]
+    first, second = (cells[settings[1], name] - cells[settings[0], name] for name in names)
+    gain = [signed(difference(each)) for each in (first, second)]
+    return {
+        "versions": markdown(("AUC", *names), [*lines, ["difference of the settings", *gain]]),
+        "versions_seeds": str(rows["seed"].nunique()),
+        "versions_gain": signed(difference((second - first).dropna())),
+    }
 
 
 def by_unit(rows: pd.DataFrame, column: str) -> pd.Series:
@@ -190,12 +183,11 @@ def verdict(gaps: pd.Series, sign: int) -> str:
     found = difference(gaps)
     if found is None:
         return "–"
-    if found.low <= 0 <= found.high:
+    if not found.excludes_0:
         return "not told apart" if sign == 0 else "not decided"
-    here = 1 if found.mean > 0 else -1
     if sign == 0:
-        return "higher" if here > 0 else "lower"
-    return "holds" if here == sign else "the opposite"
+        return "higher" if found.mean > 0 else "lower"
+    return "holds" if found.mean * sign > 0 else "the opposite"
 
 
 def mistakes(study: Study, way: str, column: str) -> pd.Series:
@@ -229,12 +221,9 @@ def in_short(study: Study) -> str:
     lines.append(f"- **… and more than before fine-tuning (3.5)**: {told(both, 1)}.")
     for measure, words in MEASURES.items():
         counts: list[str] = []
+        places = layers_of(study, measure, "change", "full")["place"].unique()
         for kind, is_within in (("all points", False), ("within sets", True)):
-            found = [
-                correlation(study, measure, source, place, is_within=is_within)
-                for source in SOURCES
-                for place in layers_of(study, measure, "change", "full")["place"].unique()
-            ]
+            found = [correlation(study, measure, *each, is_within=is_within) for each in product(SOURCES, places)]
             below, above = sum(high < 0 for *_, high in found), sum(low > 0 for _, low, _ in found)
             inside = f"{len(found) - below - above} of {len(found)} with 0 inside"
             counts.append(f"{kind} {inside}, {below} below, {above} above")
@@ -273,36 +262,28 @@ def auc_table(study: Study) -> str:
             for way in WAYS:
                 both = (mean_and_interval(gains(study, way, source, relative=each)[name]) for each in (False, True))
                 lines.append([title, words, way, share_and_interval(aucs(study, way, source)[name]), *both])
-    table = markdown(["Set", "Source", "Way", "AUC", "Gain, absolute", "Gain, relative"], lines)
-    return table.replace("|  |  |", "| | |")
+    return body(lines).replace("|  |  |", "| | |")
 
 
-def layer_table(study: Study) -> str:
+def layer_table(study: Study) -> Lines:
     """The claims of Fig. 3.3, for each measure, way and part of the network, and their means in each set."""
-    lines: list[list[str]] = []
-    for claim, gaps_of, sign in LAYER_CLAIMS:
-        for way in WAYS[:2]:
-            for part in PARTS:
-                cells: list[str] = []
-                for measure in MEASURES:
-                    gaps = gaps_of(study, measure, way, part)
-                    cells += [signed(difference(gaps)), *(f"{mean(gaps[name]):+.3f}" for name in SETS), verdict(gaps, sign)]
-                lines.append([claim, way, part, *cells])
-    return markdown(["Claim", "Way", "Layers", *(cell for words in MEASURES.values() for cell in (words, *SETS, "Here"))], lines)
+    for (claim, gaps_of, sign), way, part in product(LAYER_CLAIMS, WAYS[:2], PARTS):
+        cells: list[str] = []
+        for measure in MEASURES:
+            gaps = gaps_of(study, measure, way, part)
+            cells += [signed(difference(gaps)), *(f"{mean(gaps[name]):+.3f}" for name in SETS), verdict(gaps, sign)]
+        yield [claim, way, part, *cells]
 
 
-def mistakes_table(study: Study) -> str:
+def mistakes_table(study: Study) -> Lines:
     titles = {"before": "before, linear probe", "linear": "LINEAR, trained head", "full": "full", "head-first": "head-first"}
-    lines: list[list[str]] = []
+    both = (study.mistakes["accuracy"] + study.mistakes["other_accuracy"]) / 2
+    study = study._replace(mistakes=study.mistakes.assign(both=both))
     for way, words in titles.items():
-        value, independent, kappa = (mistakes(study, way, column) for column in ("value", "independent", "kappa"))
-        rows = study.mistakes.assign(both=(study.mistakes["accuracy"] + study.mistakes["other_accuracy"]) / 2)
-        accuracy = mistakes(study._replace(mistakes=rows), way, "both")
-        gap = signed(difference(minus(value, independent)))
-        lines.append(
-            [words, mean_and_interval(value), mean_and_interval(independent), gap, *map(mean_and_interval, (kappa, accuracy))]
-        )
-    return markdown(["Predictions", "P(both right or both wrong)", "Independent", "Difference", "κ", "Accuracy"], lines)
+        value, *others = (mistakes(study, way, column) for column in ("value", "independent", "kappa", "both"))
+        independent, kappa, accuracy = map(mean_and_interval, others)
+        gap = signed(difference(minus(value, others[0])))
+        yield [words, mean_and_interval(value), independent, gap, kappa, accuracy]
 
 
 def mistakes_claims(study: Study) -> str:
@@ -311,50 +292,40 @@ def mistakes_claims(study: Study) -> str:
         "before": "more alike than before (3.5)",
         "kappa": "the same in κ, which is free of accuracy",
     }
-    lines = [
+    return body(
         [titles[name], way, signed(difference(gaps)), verdict(gaps, 1)]
         for way in WAYS[:2]
         for name, gaps in mistakes_gaps(study, way).items()
-    ]
-    return markdown(["Claim", "Way", "Difference", "Here"], lines)
+    )
 
 
-def gains_table(study: Study) -> str:
+def gains_table(study: Study) -> Lines:
     """Spearman of similarity and relative gain, of each source and layer."""
-    lines: list[list[str]] = []
     for measure, words in MEASURES.items():
         names = layers_of(study, measure, "change", "full").drop_duplicates("place").set_index("place")["layer"]
         for place in sorted(names.index, key=lambda at: (at < 0, at)):
             found = [
                 correlation(study, measure, source, place, is_within=is_within)
-                for source in SOURCES
-                for is_within in (False, True)
+                for source, is_within in product(SOURCES, (False, True))
             ]
-            lines.append([words, names[place], *("{:+.2f} [{:+.2f}, {:+.2f}]".format(*each) for each in found)])
-    titles = [title for words in SOURCES.values() for title in (words, "within sets")]
-    return markdown(["Measure", "Layer", *titles], lines)
+            yield [words, names[place], *("{:+.2f} [{:+.2f}, {:+.2f}]".format(*each) for each in found)]
 
 
-def statistics_table(study: Study) -> str:
+def statistics_table(study: Study) -> Lines:
     """CKA of penultimate features to the pretrained network, and what statistics of BatchNorm do on their own."""
-    lines: list[list[str]] = []
     for source, words in SOURCES.items():
         own = study.trainings[study.trainings["model"] == source].set_index("variant")
         cells = (own.loc[way, column] for way, column in (("full", "cka_debiased"), ("head-first", "cka_debiased")))
-        lines.append([words, *map(mean_and_interval, cells), mean_and_interval(own.loc["full", "cka_debiased_untouched"])])
-    return markdown(["Source", "full", "head-first", "statistics alone"], lines)
+        yield [words, *map(mean_and_interval, cells), mean_and_interval(own.loc["full", "cka_debiased_untouched"])]
 
 
-def classes_table(study: Study) -> str:
+def classes_table(study: Study) -> Lines:
     """CKA of penultimate features of two sources with and without what tells classes apart; means over pairs of sources."""
-    lines: list[list[str]] = []
-    for name in SETS:
-        for way, words in {"before": "before", "full": "after, full"}.items():
-            own = study.classes[(study.classes["set"] == name) & (study.classes["variant"] == way)]
-            cells = (mean_and_interval(means(own.set_index("seed")[column], ["seed"])) for column in ("cka", "cka_within"))
-            lines.append([name, words, f"{mean([*own['share'], *own['other_share']]):.2f}", *cells])
-    head = ["Set", "", "Share of the classes in the variance", "CKA", "CKA within classes"]
-    return markdown(head, lines).replace("|  |", "| |")
+    found = dict(list(study.classes.groupby(["set", "variant"])))
+    for name, (way, words) in product(SETS, {"before": "before", "full": "after, full"}.items()):
+        own = found[name, way]
+        cells = (mean_and_interval(means(own.set_index("seed")[column], ["seed"])) for column in ("cka", "cka_within"))
+        yield [name, words, f"{mean([*own['share'], *own['other_share']]):.2f}", *cells]
 
 
 def positions_table(study: Study) -> str:
@@ -379,24 +350,12 @@ def of_method(study: Study, model: str, method: str, column: str) -> pd.Series:
     return own.set_index(UNIT)[column].dropna()
 
 
-def models_of(study: Study) -> list[str]:
-    return sorted(study.geometry["model"].unique(), reverse=True)
-
-
-def methods_table(study: Study) -> str:
-    """Mean and interval over sets and seeds, of each network."""
-    parts: list[str] = []
-    for model in models_of(study):
-        own = study.geometry[study.geometry["model"] == model]
-        seeds = ", ".join(map(str, sorted(own["seed"].unique())))
-        parts.append(f"**{model}**: {' and '.join(SETS.values())}, seeds {seeds}.")
-        for columns in (COLUMNS, SEEN):
-            lines = [
-                [title, *(cell(of_method(study, model, method, column), column) for column in columns)]
-                for method, title in METHODS.items()
-            ]
-            parts.append(markdown([model, *columns.values()], lines))
-    return "\n\n".join(parts)
+def methods(study: Study, model: str, columns: Sequence[str]) -> str:
+    """Mean and interval over sets and seeds, of one network."""
+    return body(
+        [title, *(cell(of_method(study, model, method, column), column) for column in columns)]
+        for method, title in METHODS.items()
+    )
 
 
 def cell(found: pd.Series, column: str) -> str:
@@ -405,11 +364,10 @@ def cell(found: pd.Series, column: str) -> str:
     return (share_and_interval if column in SHARES else mean_and_interval)(found)
 
 
-def claims_table(study: Study) -> str:
+def claims_table(study: Study) -> Lines:
     """Differences from FULL, paired by set and seed, of every method; the verdict is of RepSim."""
     methods = [name for name in METHODS if name != "full"]
-    lines: list[list[str]] = []
-    for model in models_of(study):
+    for model in MODELS:
         for column, words, sign, published in CLAIMS:
             full = of_method(study, model, "full", column)
             gaps = {name: minus(of_method(study, model, name, column), full) for name in methods}
@@ -417,5 +375,4 @@ def claims_table(study: Study) -> str:
                 continue
             digits = 4 if column in ("one_step", "many_steps") else 3
             cells = [signed(difference(gaps[name]), digits) for name in methods]
-            lines.append([model, words, *cells, verdict(gaps["repsim"], sign), published])
-    return markdown(["Network", "Claim", *(f"{METHODS[name]} − FULL" for name in methods), "RepSim", "Published"], lines)
+            yield [model, words, *cells, verdict(gaps["repsim"], sign), published]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from pathlib import Path
 
-import matplotlib as mpl
 import pandas as pd
+from figures import SMALL, figure, legend
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from tables import mean
 
@@ -26,6 +24,7 @@ BETWEEN = {  # of, variant: words, colour, dashes
 UNTRAINED = ("two random initialisations", "#000000", ":")
 MEASURES = {"cka": "CKA, debiased", "cca": "CCA of the thesis"}
 METHODS = {"linear": "LINEAR", "full": "FULL", "repsim": "RepSim", "l2_sp": "L2-SP", "interpolated": "interpolated, α = 0.5"}
+STYLE = {**SMALL, "axes.titlesize": 8}
 METHOD_COLOURS = {
     "linear": "#000000", "full": "#D55E00", "repsim": "#0072B2", "l2_sp": "#009E73", "interpolated": "#56B4E9",
 }  # fmt: skip
@@ -33,9 +32,8 @@ METHOD_COLOURS = {
 
 def draw_layers(path: Path, layers: pd.DataFrame) -> None:
     """Fig. 3.3: similarity over layers, mean and range over seeds (and over pairs); a row of panels for each set."""
-    with style("layers"):
-        figure = Figure(figsize=(10.5, 2.6 * len(SETS)), layout="constrained")
-        grid = figure.subplots(len(SETS), 4, squeeze=False, sharey=True)
+    with figure(path, (10.5, 2.6 * len(SETS)), style=STYLE) as drawn:
+        grid = drawn.subplots(len(SETS), 4, squeeze=False, sharey=True)
         for panels, (name, title) in zip(grid, SETS.items(), strict=True):
             for place, (measure, words) in enumerate(MEASURES.items()):
                 own = layers[(layers["set"] == name) & (layers["measure"] == measure)]
@@ -44,8 +42,7 @@ def draw_layers(path: Path, layers: pd.DataFrame) -> None:
                 panels[2 * place].set(title=f"{words}: before and after", xlabel="Layer")
                 panels[2 * place + 1].set(title=f"{words}: two sources", xlabel="Layer")
             panels[0].set(ylabel=title, ylim=(-0.02, 1.02))
-        legend(figure, list(grid.flat), columns=3)
-        save(figure, path)
+        legend(drawn, grid.flat, columns=3)
 
 
 def draw_change(axes: Axes, rows: pd.DataFrame) -> None:
@@ -74,9 +71,8 @@ def draw_line(axes: Axes, rows: pd.DataFrame, label: str, colour: str, dashes: s
 def draw_mistakes(path: Path, mistakes: pd.DataFrame) -> None:
     """Fig. 3.5: prediction similarity, and that of independent mistakes with its central 95 %."""
     ways = {"before": "before\n(probe)", "linear": "LINEAR", "full": "full", "head-first": "head-first"}
-    with style("mistakes"):
-        figure = Figure(figsize=(3.6 * len(SETS), 3.0), layout="constrained")
-        for axes, (name, title) in zip(figure.subplots(1, len(SETS), squeeze=False, sharey=True)[0], SETS.items(), strict=True):
+    with figure(path, (3.6 * len(SETS), 3.0), style=STYLE) as drawn:
+        for axes, (name, title) in zip(drawn.subplots(1, len(SETS), squeeze=False, sharey=True)[0], SETS.items(), strict=True):
             for at, way in enumerate(ways):
                 own = mistakes[(mistakes["set"] == name) & (mistakes["variant"] == way)]
                 for number, row in enumerate(own.sort_values(["seed", "first", "second"]).itertuples()):
@@ -86,13 +82,12 @@ def draw_mistakes(path: Path, mistakes: pd.DataFrame) -> None:
                     axes.plot([x], [row.value], "o", color="#0072B2", markersize=3.5)
             axes.set(title=title)
             axes.set_xticks(range(len(ways)), ways.values())
-        figure.get_axes()[0].set_ylabel("P(both right or both wrong)")
+        drawn.get_axes()[0].set_ylabel("P(both right or both wrong)")
         handles = [
             Line2D([], [], color="#0072B2", marker="o", linestyle="", markersize=3.5, label="two sources"),
             Line2D([], [], color="#AAAAAA", marker="_", label="independent mistakes, 95 %"),
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
-        save(figure, path)
+        drawn.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
 
 
 def draw_gains(path: Path, layers: pd.DataFrame, gain: Mapping[str, pd.Series]) -> None:
@@ -104,9 +99,8 @@ def draw_gains(path: Path, layers: pd.DataFrame, gain: Mapping[str, pd.Series]) 
     names = rows.drop_duplicates("place", keep="last").set_index("place")["layer"]
     places = sorted(names.index)
     shown = [places[round(at * (len(places) - 1) / 4)] for at in range(5)]
-    with style("gains"):
-        figure = Figure(figsize=(2.3 * len(shown), 2.9), layout="constrained")
-        panels = figure.subplots(1, len(shown), squeeze=False, sharey=True)[0]
+    with figure(path, (2.3 * len(shown), 2.9), style=STYLE) as drawn:
+        panels = drawn.subplots(1, len(shown), squeeze=False, sharey=True)[0]
         for axes, place in zip(panels, shown, strict=True):
             at_place = rows[(rows["of"] == "change") & (rows["place"] == place)]
             for source, words in SOURCES.items():
@@ -118,23 +112,19 @@ def draw_gains(path: Path, layers: pd.DataFrame, gain: Mapping[str, pd.Series]) 
                         for way, of_way in gain.items()
                         for row in own[own["variant"] == way].itertuples()
                     ]
-                    axes.plot(
-                        [x for x, _ in points], [y for _, y in points], marker, color=colour, fillstyle=fill, markersize=4,
-                        label=f"{words}, {title}", linestyle="",
-                    )  # fmt: skip
+                    look = {"color": colour, "fillstyle": fill, "markersize": 4, "linestyle": ""}
+                    axes.plot(*zip(*points, strict=True), marker, label=f"{words}, {title}", **look)
             axes.axhline(0, color="#888888", linewidth=0.6)
             axes.set(title=names[place], xlabel=MEASURES["cka"])
         panels[0].set_ylabel("AUC gain over random weights, %")
-        legend(figure, panels)
-        save(figure, path)
+        legend(drawn, panels, columns=4)
 
 
 def draw_planes(path: Path, points: pd.DataFrame, kind: str) -> None:
     """Figs. 3 and 4: test images in the plane, one panel a method; the pretrained network behind them where planes are one."""
-    with style(kind):
-        figure = Figure(figsize=(2.2 * len(METHODS), 2.4), layout="constrained")
+    with figure(path, (2.2 * len(METHODS), 2.4), style=STYLE) as drawn:
         is_common = kind == "pca"
-        panels = figure.subplots(1, len(METHODS), squeeze=False, sharex=is_common, sharey=is_common)[0]
+        panels = drawn.subplots(1, len(METHODS), squeeze=False, sharex=is_common, sharey=is_common)[0]
         for axes, (method, title) in zip(panels, METHODS.items(), strict=True):
             for name, colour in (("linear", "#BBBBBB"), (method, METHOD_COLOURS[method])):
                 own = points[(points["kind"] == kind) & (points["variant"] == name)]
@@ -143,18 +133,3 @@ def draw_planes(path: Path, points: pd.DataFrame, kind: str) -> None:
             axes.set(title=title)
             axes.set_xticks([])
             axes.set_yticks([])
-        save(figure, path)
-
-
-def legend(figure: Figure, panels: Sequence[Axes], columns: int = 4) -> None:
-    shown = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=columns, frameon=False)
-
-
-def style(salt: str) -> AbstractContextManager[None]:
-    """The same bytes from the same rows."""
-    return mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none", "font.size": 8, "axes.titlesize": 8})
-
-
-def save(figure: Figure, path: Path) -> None:
-    figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})

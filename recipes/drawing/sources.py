@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from drawing.ground_truth import GROUPS, SETS, picked
-from tables import clustered_interval, markdown, mean, number, read_csv
+from tables import Lines, body, clustered_interval, markdown, mean, number, read_csv, typeset
 
 from crossgraft.statistics import spearman, weighted_kendall
 
@@ -27,18 +27,17 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     areas = pd.DataFrame({target: areas_of(each) for target, each in rows.items()}).rename_axis("source").sort_index()
     known = pairs.merge(sources[["source", "images", "classes", "diversity", "auc"]], on="source", how="left")
     known = known.assign(source=known["source"].map(plain)).set_index(["target", "source"])
-    of_source = [
-        [*row[["source", "images", "classes", "epochs"]], number(row["auc"], ".3f"), number(row["diversity"], ".1f")]
-        for _, row in sources.sort_values("images", kind="stable").iterrows()
-    ]
     return {
         "trainings": str(sum(map(len, rows.values()))),
         "hours": f"{spent / 3600:.1f}",
         "matrix": matrix(areas),
-        "sources": markdown(["Source", "Images", "Classes", "Epochs", "Own AUC", "Diversity"], of_source),
+        "sources": body(
+            [*row[["source", "images", "classes", "epochs"]], number(row["auc"], ".3f"), number(row["diversity"], ".1f")]
+            for _, row in sources.sort_values("images", kind="stable").iterrows()
+        ),
         "num_targets": str(len(TARGETS)),
-        "predictors": predictors(areas, known),
-        "claims": claims(areas),
+        "predictors": body(predictors(areas, known)),
+        **claims(areas),
     }
 
 
@@ -62,36 +61,29 @@ def matrix(areas: pd.DataFrame) -> str:
     return markdown(["Source", *TARGETS.values()], lines)
 
 
-def predictors(areas: pd.DataFrame, known: pd.DataFrame) -> str:
+def predictors(areas: pd.DataFrame, known: pd.DataFrame) -> Lines:
     """Rank correlation of what was known beforehand with the AUC, over the sources of each target."""
-    lines = []
     for title, column in (OF_SOURCE | OF_PAIR | dict(zip(SCORES, SCORES, strict=True))).items():
         found = {}
         for target in TARGETS:
             both = pd.concat([known.loc[target, column], areas[target]], axis=1).dropna().to_numpy(dtype=np.float64).T
             found[target] = spearman(*both), weighted_kendall(*both)
         cells = [shown([each[place] for each in found.values()]) for place in (0, 1)]
-        lines.append([title, len(found), *cells])
-    return markdown(["Predictor", "Targets", "Spearman", "Weighted Kendall"], lines)
+        yield [title, len(found), *cells]
 
 
 def shown(values: Sequence[float]) -> str:
     """Mean over the targets, and its interval over groups of related ones."""
     low, high = clustered_interval(values, [GROUPS.get(target, target) for target in TARGETS])
-    return f"{mean(values):+.2f} [{low:+.2f}, {high:+.2f}]".replace("-", "−")
+    return typeset(f"{mean(values):+.2f} [{low:+.2f}, {high:+.2f}]")
 
 
-def claims(areas: pd.DataFrame) -> str:
-    """The sentences of section 6.5.1, counted here."""
-    single: Callable[[pd.Series], float] = lambda of: of.drop([ALL_BUT, NATURAL, RANDOM]).max()  # noqa: E731
-    best = areas.apply(single)
+def claims(areas: pd.DataFrame) -> dict[str, str]:
+    """The numbers of the sentences of section 6.5.1, counted here."""
     pooled, natural, random = (areas.loc[name] for name in (ALL_BUT, NATURAL, RANDOM))
-    lines = []
-    for claim, gaps in {
-        "Diversity: all but the target against the best single medical set": pooled - best,
-        "Diversity: all but the target against CIFAR-10": pooled - natural,
-        "Medical sources against CIFAR-10: the best single medical set": best - natural,
-        "Pretraining at all: CIFAR-10 against random weights": natural - random,
-    }.items():
-        lines.append(f"- {claim}: ahead on {sum(gaps > 0)} of {len(gaps)} targets, {shown(list(100 * gaps))} points of AUC.")
-    return "\n".join(lines)
+    best = areas.drop([ALL_BUT, NATURAL, RANDOM]).max()
+    gaps = {"pooled_best": pooled - best, "pooled_natural": pooled - natural, "best_natural": best - natural}
+    return {
+        name: f"ahead on {sum(gap > 0)} of {len(gap)} targets, {shown(list(100 * gap))} points of AUC."
+        for name, gap in {**gaps, "natural_random": natural - random}.items()
+    }

@@ -13,7 +13,7 @@ DOORS = ("choose", "tune", "few images", "compare", "audit")
 
 
 def terminal_picture():
-    spec = importlib.util.spec_from_file_location("terminal_picture", REPOSITORY / "recipes" / "terminal_picture.py")
+    spec = importlib.util.spec_from_file_location("terminal_picture", REPOSITORY / "docs" / "terminal_picture.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -31,7 +31,7 @@ def test_the_picture_is_what_the_demo_prints(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     drawn = terminal_picture().picture_of(SHOWN, "crossgraft demo")
     assert drawn == SHOWN.with_suffix(".svg").read_text(encoding="utf-8"), (
-        "python recipes/terminal_picture.py docs/images/demo docs/images/demo.svg writes it again"
+        "python docs/terminal_picture.py docs/images/demo docs/images/demo.svg writes it again"
     )
     assert not re.search(r"https?://(?!www\.w3\.org/)", drawn)
     assert "<script" not in drawn and "@font-face" not in drawn

@@ -13,12 +13,12 @@ from crossgraft.statistics import weighted_kendall
 from unit.bench.test_rounds import Here
 
 REPOSITORY = Path(__file__).parents[2]
-RECIPES = REPOSITORY / "recipes"
 
 
 @pytest.fixture
 def recipe(monkeypatch):
-    monkeypatch.syspath_prepend(str(RECIPES))
+    for folder in ("recipes", "studies"):
+        monkeypatch.syspath_prepend(str(REPOSITORY / folder))
     return importlib.import_module
 
 

@@ -177,7 +177,7 @@ def test_parts_share_no_stroke_and_no_piece_of_the_photograph(vessels):
 @pytest.fixture
 def tables(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "recipes"))
-    return importlib.import_module("drawing.sim_other_tables")
+    return importlib.import_module("drawing.sim_other_tasks")
 
 
 @pytest.mark.parametrize(

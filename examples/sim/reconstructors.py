@@ -1,6 +1,6 @@
 """How much of an image comes back from what the reconstructors of ρSIM hold: a table of docs/results/sim.md.
 
-    python recipes/reconstructors.py data docs/results/sim/privacy.csv      # data as for studies/sim.yaml
+    python examples/sim/reconstructors.py data docs/results/sim/privacy.csv      # data as for studies/sim.yaml
 
 Ridge regression from what is known of an image to its pixels, fitted on the images that the network and its reconstructors were
 trained on, and measured on others.

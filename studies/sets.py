@@ -1,6 +1,6 @@
 """Write the labelled sets of the studies in docs/results as tables with images, from the published files.
 
-    python recipes/sets.py FILES data      # FILES holds the .npz, .tar and .zip files that docs/results names
+    python studies/sets.py FILES data      # FILES holds the .npz, .tar and .zip files that docs/results names
 
 Each becomes data/NAME.csv and data/NAME/*.png, with the columns image, label, and where they are known split, group (no image of
 one group is on both sides of a split) and another label. *small_NAME* are the sets of docs/results/ground_truth.md, *source_NAME*
@@ -9,14 +9,14 @@ those that networks of docs/results/sources.md and shortcut_sources.md are pretr
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 import numpy as np
 import pandas as pd
@@ -43,6 +43,7 @@ OF_FIVE = {"brain_mri": "brain", "pneumoniamnist": "chest", "retinamnist": "reti
            "ham10000": "ham10000"}  # fmt: skip
 """No ultrasound of the breast among them."""
 VEHICLES = ("airplane", "automobile", "ship", "truck")
+CLASSES_OF_BUSI = ("benign", "malignant", "normal")
 MELS, FRAMES, WINDOW = 64, 64, 256
 REGIONS, CLASS_IN_REGION, DRAWERS = 4, 10, 4
 """Of ``ham10000_by_region``: number of regions, and images of a class in each; of ``omniglot_by_writer``: people in a domain."""
@@ -71,22 +72,29 @@ def medical_mnist(folder: Path) -> pd.DataFrame:
 
 
 def omniglot(folder: Path) -> pd.DataFrame:
-    """136 characters of five alphabets, 20 drawings each."""
+    """136 characters of five alphabets, 20 drawings each, by the number of who drew."""
     with zipfile.ZipFile(folder / "omniglot_images_background_small1.zip") as archive:
         names = sorted(name for name in archive.namelist() if name.endswith(".png"))
-        drawings = [np.asarray(Image.open(io.BytesIO(archive.read(name))).convert("L")) for name in names]
-    labels = ["/".join(PurePosixPath(name).parts[-3:-1]) for name in names]
-    return pd.DataFrame({"image": drawings, "label": labels, "alphabet": [label.split("/")[0] for label in labels]})
+        drawings = [picture(archive.open(name), "L") for name in names]
+    parts = [PurePosixPath(name).parts[-3:] for name in names]
+    people = [int(PurePosixPath(name).stem.split("_")[1]) for name in names]
+    labels = [f"{alphabet}/{character}" for alphabet, character, _ in parts]
+    return pd.DataFrame({"image": drawings, "label": labels, "alphabet": [each[0] for each in parts], "person": people})
+
+
+def picture(file: IO[bytes], mode: str | None = None) -> np.ndarray:
+    """(height, width) or (height, width, 3) pixels."""
+    return np.asarray(Image.open(file).convert(mode) if mode else Image.open(file))
 
 
 def ham10000(folder: Path, *further: str) -> pd.DataFrame:
     """2075 pictures of 1562 lesions, with further columns of the published table."""
     with tarfile.open(folder / "ham10000_subset_jpg200x150.tar") as archive:
-        rows = list(csv.DictReader(io.TextIOWrapper(archive.extractfile("ham10000_subset/metadata.csv"), "utf-8")))
-        files = [f"ham10000_subset/images/{row['image_id']}.jpg" for row in rows]
-        pictures = [np.asarray(Image.open(archive.extractfile(file))) for file in files]
+        rows = pd.read_csv(archive.extractfile("ham10000_subset/metadata.csv"), dtype=str, keep_default_na=False)
+        files = [f"ham10000_subset/images/{name}.jpg" for name in rows["image_id"]]
+        pictures = [picture(archive.extractfile(file)) for file in files]
     named = {"label": "dx", "group": "lesion_id", **{name: name for name in further}}
-    return pd.DataFrame({"image": pictures, **{name: [row[column] for row in rows] for name, column in named.items()}})
+    return pd.DataFrame({"image": pictures, **{name: rows[column] for name, column in named.items()}})
 
 
 def ultrasound_or_slices(folder: Path, archive_name: str, classes: Iterable[str]) -> pd.DataFrame:
@@ -94,7 +102,7 @@ def ultrasound_or_slices(folder: Path, archive_name: str, classes: Iterable[str]
     with tarfile.open(folder / archive_name) as archive:
         names = sorted(each.name for each in archive.getmembers() if each.isfile())
         names = [name for name in names if PurePosixPath(name).parts[-2:-1] and PurePosixPath(name).parts[-2] in classes]
-        pictures = [np.asarray(Image.open(archive.extractfile(name)).convert("L")) for name in names]
+        pictures = [picture(archive.extractfile(name), "L") for name in names]
     labels = [PurePosixPath(name).parts[-2] for name in names]
     return pd.DataFrame({"image": pictures, "label": labels, "group": alike(pictures)})
 
@@ -137,15 +145,6 @@ def mel_bands(num_frequencies: int, rate: int) -> np.ndarray:
     return bands
 
 
-def digits_by_speaker(folder: Path) -> pd.DataFrame:
-    """1200 spoken digits as spectrograms: six people of different voices, accents and microphones said each digit 20 times.
-
-    Nobody is a group: who is left out is never in training, and of all others new recordings pick the model. The official test
-    rows (recordings 0 to 4 of each digit, of people who are in training too) are no part of it.
-    """
-    return spoken_digits(folder).rename(columns={"group": "speaker"})
-
-
 def ham10000_by_region(folder: Path) -> pd.DataFrame:
     """The four regions of the body with the most images; classes with at least ten images in each of them; lesions are groups."""
     found = ham10000(folder, "localization")
@@ -155,21 +154,15 @@ def ham10000_by_region(folder: Path) -> pd.DataFrame:
     return found.assign(image=[smaller(image) for image in found["image"]]).rename(columns={"localization": "region"})
 
 
-def omniglot_by_writer(folder: Path) -> pd.DataFrame:
+def omniglot_by_writer(characters: pd.DataFrame) -> pd.DataFrame:
     """The 26 Latin letters of Omniglot, by 20 people who drew each letter once: five domains of four people, by their numbers.
 
     People are no groups: of those who are in training, other letters pick the model.
     """
-    with zipfile.ZipFile(folder / "omniglot_images_background_small1.zip") as archive:
-        names = sorted(name for name in archive.namelist() if name.endswith(".png") and "/Latin/" in name)
-        drawings = [np.asarray(Image.open(io.BytesIO(archive.read(name))).convert("L")) for name in names]
-    people = [int(PurePosixPath(name).stem.split("_")[1]) for name in names]
-    first = [person - (person - 1) % DRAWERS for person in people]
-    return pd.DataFrame({
-        "image": drawings,
-        "label": [PurePosixPath(name).parts[-2] for name in names],
-        "drawers": [f"{person}-{person + DRAWERS - 1}" for person in first],
-    })  # fmt: skip
+    found = characters[characters["alphabet"] == "Latin"].reset_index(drop=True)
+    first = found["person"] - (found["person"] - 1) % DRAWERS
+    drawers = first.astype(str) + "-" + (first + DRAWERS - 1).astype(str)
+    return pd.DataFrame({"image": found["image"], "label": found["label"].str.partition("/")[2], "drawers": drawers})
 
 
 def small(whole: pd.DataFrame, per_class: int) -> pd.DataFrame:
@@ -242,33 +235,21 @@ def evenly(sets: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 
 
 def sets_of(folder: Path) -> dict[str, Callable[[], pd.DataFrame]]:
-    """Name → what reads or makes it."""
-    known: dict[str, pd.DataFrame] = {}
-
-    def once(name: str, make: Callable[[], pd.DataFrame]) -> Callable[[], pd.DataFrame]:
-        def made() -> pd.DataFrame:
-            known[name] = known[name] if name in known else make()
-            return known[name]
-
-        return made
-
-    found = {
-        **{
-            name: once(name, lambda name=name: medmnist(folder, name))
-            for name in ("breastmnist", "retinamnist", "pneumoniamnist")
-        },
-        "brain_mri": once("brain_mri", lambda: ultrasound_or_slices(folder, "brain_mri_tumor_yes_no_253.tar.gz", ("yes", "no"))),
-        "busi": once("busi", lambda: ultrasound_or_slices(folder, "busi_780_gray128.tar", ("benign", "malignant", "normal"))),
-        "ham10000": once("ham10000", lambda: ham10000(folder)),
-        "medical_mnist": once("medical_mnist", lambda: medical_mnist(folder)),
-        "omniglot": once("omniglot", lambda: omniglot(folder)),
-        "spoken_digits": once("spoken_digits", lambda: spoken_digits(folder)),
-        "cifar10": once("cifar10", lambda: cifar10(folder, "train")),
-        "cifar10_test": once("cifar10_test", lambda: cifar10(folder, "test")),
+    """Name → what reads or makes it; what is published is read once."""
+    slices, ultrasound = ("brain_mri_tumor_yes_no_253.tar.gz", ("yes", "no")), ("busi_780_gray128.tar", CLASSES_OF_BUSI)
+    found: dict[str, Callable[[], pd.DataFrame]] = {
+        **{name: partial(medmnist, folder, name) for name in ("breastmnist", "retinamnist", "pneumoniamnist")},
+        "brain_mri": partial(ultrasound_or_slices, folder, *slices),
+        "busi": partial(ultrasound_or_slices, folder, *ultrasound),
+        **{each.__name__: partial(each, folder) for each in (ham10000, medical_mnist, omniglot, spoken_digits)},
+        "cifar10": partial(cifar10, folder, "train"),
+        "cifar10_test": partial(cifar10, folder, "test"),
     }
+    found = {name: cache(make) for name, make in found.items()}
+    published = {"omniglot": lambda: found["omniglot"]().drop(columns="person")}
 
     def greek() -> pd.DataFrame:
-        characters = found["omniglot"]()
+        characters = published["omniglot"]()
         characters = characters.assign(target=place_of_class(characters["label"]))  # of all alphabets: it decides what is drawn
         return characters[characters["alphabet"] == "Greek"].reset_index(drop=True)
 
@@ -285,13 +266,14 @@ def sets_of(folder: Path) -> dict[str, Callable[[], pd.DataFrame]]:
     made["source_medical"] = lambda: pooled(evenly({title: found[name]() for name, title in OF_FIVE.items()})).drop(
         columns="group"
     )
-    made["digits_by_speaker"] = lambda: digits_by_speaker(folder)
+    # nobody is a group: who is left out is never in training, and of all others new recordings pick the model
+    made["digits_by_speaker"] = lambda: found["spoken_digits"]().rename(columns={"group": "speaker"})
     made["ham10000_by_region"] = lambda: ham10000_by_region(folder)
-    made["omniglot_by_writer"] = lambda: omniglot_by_writer(folder)
+    made["omniglot_by_writer"] = lambda: omniglot_by_writer(found["omniglot"]())
     made["ham10000_people"] = lambda: ham10000(folder, "age", "sex")
     made["ham10000_one"] = lambda: found["ham10000"]().drop_duplicates("group").reset_index(drop=True)
     made["busi_64"] = lambda: (busi := found["busi"]()).assign(image=[resized(image, 64) for image in busi["image"]])
-    return found | made
+    return found | published | made
 
 
 def write(found: pd.DataFrame, folder: Path, name: str) -> None:

@@ -1,6 +1,6 @@
 """Class weights of sets that no text and no head names: mean features of images that no episode is drawn from.
 
-    python recipes/class_weights.py data       # after recipes/sets.py; a minute of one core
+    python studies/class_weights.py data       # after studies/sets.py; a minute of one core
 
 Half of the groups of a set (of the images of a class, where there are no groups) give data/class_weights/NAME.npz, a vector for
 each class: the mean of their features of unit length in the MobileNetV1 0.5 of docs/results/fewshot.md. The rest is

@@ -1,6 +1,6 @@
 """Draw what a finished run prints at its end as a terminal: an SVG without fonts, scripts or places of the network.
 
-python recipes/terminal_picture.py docs/images/demo docs/images/demo.svg
+python docs/terminal_picture.py docs/images/demo docs/images/demo.svg
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def picture_of(run: Path, command: str) -> str:
 
 
 def main() -> None:
+    """Draw."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path, help="run directory")
     parser.add_argument("picture", type=Path, help="SVG to write")

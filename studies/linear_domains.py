@@ -1,6 +1,6 @@
 """What a linear model makes of domains that it never saw: the shift of a set, before any network.
 
-python recipes/linear_domains.py data docs/results/domains/linear.csv
+python studies/linear_domains.py data docs/results/domains/linear.csv
 """
 
 from __future__ import annotations
