@@ -299,7 +299,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=40)
     arguments = parser.parse_args()
     if arguments.smoke:
-        arguments.networks, arguments.batch_size, arguments.rounds = "resnet18-w32", 4, 2
+        arguments.networks, arguments.batch_size, arguments.rounds = "resnet18-w32", 4, 1
     return arguments
 
 
