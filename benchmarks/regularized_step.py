@@ -291,7 +291,7 @@ def make_network(build: Callable[[], nn.Module], method: str) -> tuple[Classifie
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="a few steps of the smallest network")
+    parser.add_argument("--smoke", action="store_true", help="a few steps of the smallest network with some regularisers")
     parser.add_argument("--networks", default=",".join(networks()))
     parser.add_argument("--only", default="", help="regularisers with these names, separated by commas")
     parser.add_argument("--batch-size", type=int, help="in place of that of the network")
@@ -300,6 +300,7 @@ def parse_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.smoke:
         arguments.networks, arguments.batch_size, arguments.rounds = "resnet18-w32", 4, 2
+        arguments.only = arguments.only or "hcs,rho_sim"
     return arguments
 
 

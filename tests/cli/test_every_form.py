@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import timm
+import torch
 from safetensors.torch import save_file
 
 from crossgraft.geometry import filters
@@ -45,7 +46,6 @@ def test_a_form_goes_all_the_way(name, workspace, crossgraft, monkeypatch):
     monkeypatch.setattr(
         filters, "_BEST_STARTS", 0
     )  # 5 s of least squares for the filters of a transformer; its own tests have it
-    onnxruntime = pytest.importorskip("onnxruntime")
     FORMS[name](workspace)
 
     def run(*arguments):
@@ -59,11 +59,12 @@ def test_a_form_goes_all_the_way(name, workspace, crossgraft, monkeypatch):
         run(*tune, "--method", method, "--out", f"tuned-{method[:4]}")
     run(*tune, "--regularizer", "repsim,rho_sim:0.5", "--out", "held")
     run("compare", "tuned-full", name, *here, "--data", "images", *QUIET, "--out", "compared")
-    run("export", "tuned-lora", "--format", "onnx", "--quiet")
+    run("export", "tuned-lora", "--format", "torch", "--quiet")
     run("predict", "tuned-lora", "images", *QUIET, "--out", "predicted")
-    session = onnxruntime.InferenceSession(
-        workspace / "tuned-lora" / "export" / "onnx" / "model.onnx", providers=["CPUExecutionProvider"]
-    )
-    size = session.get_inputs()[0].shape[2:]
-    _, probabilities = session.run(None, {"images": np.zeros((2, 3, *size), np.float32)})
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+    file = workspace / "tuned-lora" / "export" / "torch" / "model.pt2"
+    inside = {"description.json": ""}
+    module = torch.export.load(file, extra_files=inside).module()
+    prepared = json.loads(inside["description.json"])["preprocessing"]
+    size = (prepared["height_pixels"], prepared["width_pixels"])
+    _, probabilities = module(torch.zeros(2, 3, *size))
+    np.testing.assert_allclose(probabilities.detach().sum(dim=1), 1, atol=1e-5)

@@ -10,6 +10,7 @@ import pytest
 
 import crossgraft
 from crossgraft.options.command import COMMANDS
+from support import forked
 from support.tiny import make_images
 
 TOY = Path(__file__).parents[1] / "toy_verb"
@@ -84,8 +85,9 @@ def test_help_names_it_and_imports_nothing_heavy(python):
     assert page.splitlines()[-1] == "[]"
 
 
-FOUR_TIMES = """
+ALL_OF_IT = """
 import json
+import sys
 from pathlib import Path
 
 import crossgraft
@@ -103,19 +105,24 @@ assert main([*describe, "--json"]) == 0
 print(end=END)
 found = crossgraft.describe("images", at_least=4)
 print(found, found.to_frame().shape, found.report, "<table" in found._repr_html_())
-print(crossgraft.describe.__doc__)
+print(crossgraft.describe.__doc__, end=END)
+sys.path.insert(0, sys.argv[1])
+import generate
+
+print(generate.commands_page())
 """
 
 
-def test_the_catalogue_of_commands_has_it(python):
-    show = f"import sys; sys.path.insert(0, {str(DOCS)!r}); import generate; print(generate.commands_page())"
-    assert "crossgraft describe" in python("-c", show)
-
-
 @pytest.mark.slow
-def test_it_measures_shows_writes_a_page_and_python_has_it_beside_the_others(python, tmp_path):
+@pytest.mark.xdist_group(forked.GROUP)
+def test_it_measures_shows_writes_a_page_and_python_and_the_catalogue_have_it_beside_the_others(installed, tmp_path):
     """One process imports all of it once."""
-    text, again, document, shown = python("-c", FOUR_TIMES).split(chr(0))
+    program = tmp_path / "program.py"
+    program.write_text(ALL_OF_IT)
+    done = forked.run(program, str(DOCS), environment=installed, cwd=tmp_path, timeout=300, own_copy=True)
+    assert done.returncode == 0, done.stderr
+    text, again, document, shown, catalogue = done.stdout.split(chr(0))
+    assert "crossgraft describe" in catalogue
     assert text == (
         "images\n2 classes\n\nClasses\n-------\n"
         "Images of each class:\nClass      Images\nbenign          5\nmalignant       3\n\n"

@@ -19,7 +19,6 @@ from support.few_pages import leave_out_pages
 from support.few_rounds import leave_out_rounds
 from support.here import Here
 from support.short_demo import fewer_digits, shorten
-from support.story_records import find_networks
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
@@ -56,8 +55,8 @@ IN_LITTLE_TIME = {
 PUBLISHED = "published-tables"
 """Written by docs/generate.py, which evaluates each of its tables when its freshness is tested."""
 
-OF_THE_DEMO = ("README", "first-five-minutes")
-"""Pages whose commands use the networks of the package index, which other pages do not see."""
+OF_THE_DEMO = "pypi:efficientnet-lite0"
+"""A network of the package index: commands of the demo, which are typed elsewhere, take it all the way."""
 
 TYPED_ELSEWHERE = ("crossgraft demo",)
 """In ``tests/unit/demo/test_story.py``, which looks at what it gives."""
@@ -110,7 +109,7 @@ def in_little_time(page, command):
     if page.stem == OFFLINE and "--code" not in arguments:  # examples name files of their own
         arguments = ["few_weights" if word == "weights" else word for word in arguments]
     if command not in BY_NAME and verb != "rank":
-        arguments = [SMALLEST if word == NAMED else word for word in arguments]
+        arguments = [SMALLEST if word in (NAMED, OF_THE_DEMO) else word for word in arguments]
     if {"--published", "--replay", "--preset", "--average"} & {*arguments}:  # they look results or settings up
         return arguments
     if verb == "rank":
@@ -150,8 +149,6 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
     monkeypatch.chdir(documented)
     shorten(monkeypatch, Here())
     fewer_digits(monkeypatch)
-    if page.stem in OF_THE_DEMO:
-        find_networks(monkeypatch)
     leave_out_rounds(monkeypatch)
     runs = documented / "runs"
     if runs.exists():

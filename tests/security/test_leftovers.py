@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crossgraft.data import dataset_from_arrays
+from crossgraft.edit.writing import write_images
 from crossgraft.errors import RunDirectoryError
 from crossgraft.export.written import RECORD_FILE, refuse_existing
 from crossgraft.features.store import FeatureStore
@@ -109,6 +111,17 @@ def test_writing_a_file_again_removes_what_was_left_of_it(tmp_path):
     write_atomically(tmp_path / "a.json", "{}")
     assert not gone.exists()
     assert other.exists()
+
+
+def test_many_images_are_written_after_one_look_for_what_was_left_of_them(tmp_path, monkeypatch):
+    """A look reads the names of all of the folder, so that one before each image takes time that grows with their square."""
+    gone = leftover(tmp_path / "images" / "3.png")
+    walked, walk = [], os.walk
+    monkeypatch.setattr(os, "walk", lambda folder: walked.append(folder) or walk(folder))
+    dataset = dataset_from_arrays(np.zeros((4, 8, 8), np.uint8), np.array([0, 1, 0, 1]))
+    paths = write_images(dataset, tmp_path, told=lambda: None)
+    assert not gone.exists() and {f"images/{path.name}" for path in (tmp_path / "images").iterdir()} == {*paths}
+    assert walked == [tmp_path / "images"]
 
 
 def test_a_run_removes_what_its_killed_attempt_left_anywhere_in_it(tmp_path, opened):

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from crossgraft import run_study
+from support import beside
 from support.here import Here
 from support.studies import NUM_JOBS, Place, undisturbed
 
@@ -28,7 +30,7 @@ def workers_of(process):
     return [child for child in psutil.Process(process.pid).children() if "spawn_main" in " ".join(child.cmdline())]
 
 
-def killed_at_random(place, rng, num_points):
+def kill_at_random(place, rng, num_points):
     """Begin the study again and again, and kill its driver or one of its workers; how often each was hit."""
     hits, process = {"driver": 0, "worker": 0}, place.start(*TWO)
     while sum(hits.values()) < num_points and place.num_done() < NUM_JOBS - 8:  # one that dies three times is failed
@@ -53,18 +55,16 @@ def killed_at_random(place, rng, num_points):
     return hits
 
 
-@pytest.mark.slow
-def test_killed_at_random_points_the_table_is_that_of_a_whole_study(tmp_path, whole):
+def killed_at_random_points_the_table_is_that_of_a_whole_study(tmp_path, whole):
     place, rng = Place(tmp_path), random.Random(46)
-    hits = killed_at_random(place, rng, POINTS)
+    hits = kill_at_random(place, rng, POINTS)
     code, said, warned = place.ended(*TWO)
     pd.testing.assert_frame_equal(place.table(), whole)
     assert code == 0 and "24 of 24 jobs are done" in said, (hits, warned)
     assert hits["worker"], hits
 
 
-@pytest.mark.slow
-def test_a_worker_that_is_stopped_and_woken_when_its_job_is_done_elsewhere_changes_nothing(tmp_path, whole):
+def a_worker_that_is_stopped_and_woken_when_its_job_is_done_elsewhere_changes_nothing(tmp_path, whole):
     """Its driver goes on, a second driver takes the job over; woken, the first worker ends itself."""
     place = Place(tmp_path)
     first = place.start(*TWO, "--lease-seconds", "2")
@@ -79,9 +79,7 @@ def test_a_worker_that_is_stopped_and_woken_when_its_job_is_done_elsewhere_chang
     pd.testing.assert_frame_equal(place.table(), whole)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_asked_to_end_it_leaves_in_order_and_goes_on(tmp_path, whole, sent):
+def asked_to_end_it_leaves_in_order_and_goes_on(tmp_path, whole, *, sent):
     place = Place(tmp_path)
     process = place.start(*TWO)
     while not workers_of(process) or not place.num_done():
@@ -101,8 +99,7 @@ def test_asked_to_end_it_leaves_in_order_and_goes_on(tmp_path, whole, sent):
     pd.testing.assert_frame_equal(place.table(), whole)
 
 
-@pytest.mark.slow
-def test_what_kills_its_process_three_times_or_outgrows_a_limit_is_failed_and_the_others_are_done(tmp_path):
+def what_kills_its_process_three_times_or_outgrows_a_limit_is_failed_and_the_others_are_done(tmp_path, _):
     study = "command: toil\nfixed: {data: a}\nsettings:\n  good:\n  bad: {die: true}\n  slow: {steps: 900, step_seconds: 0.1}\n"
     study += "  large: {megabytes: 1500, steps: 30, step_seconds: 0.1}\n"
     place = Place(tmp_path, study)
@@ -112,8 +109,7 @@ def test_what_kills_its_process_three_times_or_outgrows_a_limit_is_failed_and_th
         assert reason in " ".join(said.split()), said
 
 
-@pytest.mark.slow
-def test_the_study_that_ships_goes_on_where_its_trainings_were_killed(tmp_path):
+def the_study_that_ships_goes_on_where_its_trainings_were_killed(tmp_path, _):
     """Real trainings: what a killed one had done is gone on with, and the table is that of a study that nobody disturbed."""
     shipped = (Path(__file__).parents[2] / "studies" / "smoke.yaml").read_text(encoding="utf-8")
     place = Place(tmp_path, shipped)
@@ -131,3 +127,32 @@ def test_the_study_that_ships_goes_on_where_its_trainings_were_killed(tmp_path):
     assert (code, "3 of 3 jobs are done" in said) == (0, True), warned
     whole, killed = place.table("whole"), place.table()
     pd.testing.assert_frame_equal(killed, whole)
+
+
+SCENARIOS = {
+    study.__name__: study
+    for study in (
+        killed_at_random_points_the_table_is_that_of_a_whole_study,
+        a_worker_that_is_stopped_and_woken_when_its_job_is_done_elsewhere_changes_nothing,
+        what_kills_its_process_three_times_or_outgrows_a_limit_is_failed_and_the_others_are_done,
+        the_study_that_ships_goes_on_where_its_trainings_were_killed,
+    )
+} | {
+    f"{asked_to_end_it_leaves_in_order_and_goes_on.__name__} {sent.name}": partial(
+        asked_to_end_it_leaves_in_order_and_goes_on, sent=sent
+    )
+    for sent in (signal.SIGINT, signal.SIGTERM)
+}
+
+
+@pytest.fixture(scope="module")
+def ended(request, tmp_path_factory, whole):
+    with beside.begun(request, SCENARIOS, tmp_path_factory, whole) as studies:
+        yield studies
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("studies killed")
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_nothing_is_lost_counted_twice_or_shown_that_is_not_there(scenario, ended):
+    ended[scenario].result()

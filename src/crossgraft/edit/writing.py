@@ -15,7 +15,7 @@ from PIL import Image
 from crossgraft.data import Dataset
 from crossgraft.data._groups import group_numbers
 from crossgraft.errors import DataError
-from crossgraft.storage.atomic import write_atomically
+from crossgraft.storage.atomic import remove_leftovers, write_atomically
 from crossgraft.words.visible import csv_text
 
 TABLE = "labels.csv"
@@ -52,11 +52,12 @@ def write_images(dataset: Dataset, folder: Path, *, told: Callable[[], object]) 
     """
     digits = len(str(len(dataset)))
     paths: list[str] = []
+    remove_leftovers(folder / FOLDER)
     for row in range(len(dataset)):
         pixels = dataset.read(row)
         suffix, content = _encoded(pixels)
         path = f"{FOLDER}/{row + 1:0{digits}d}{suffix}"
-        write_atomically(folder / path, content)
+        write_atomically(folder / path, content, look=False)
         paths.append(path)
         told()
     _remove_others(folder / FOLDER, {Path(path).name for path in paths})

@@ -36,12 +36,13 @@ _CLOCK_SECONDS = 2
 
 
 @contextmanager
-def temporary_beside(path: Path) -> Generator[Path]:
+def temporary_beside(path: Path, *, look: bool = True) -> Generator[Path]:
     """A name in the folder of ``path``, for what is renamed to ``path`` when it is whole; what is still there then is removed.
 
-    Leftovers of ``path`` by processes that were killed are removed first.
+    Leftovers of ``path`` by processes that were killed are removed first, if ``look``: that reads the names of all of the folder.
     """
-    remove_leftovers(path.parent, of=path.name)
+    if look:
+        remove_leftovers(path.parent, of=path.name)
     temporary = path.with_name(f".{path.name}.{this_process()}-{secrets.token_hex(4)}.tmp")
     try:
         yield temporary
@@ -73,18 +74,19 @@ def remove_leftovers(folder: Path, *, of: str | None = None, locked: bool = Fals
         locked: Whether this process holds the lock of the folder.
         recursive: Whether to look in the folders inside, too; links are not followed.
     """
-    for entry in list(_entries(folder, recursive=recursive)):
-        parts = _NAME.fullmatch(entry.name)
-        if parts is None or parts["target"] in (".", "..") or of not in (None, parts["target"]):
+    for entry, parts in list(_temporary(folder, recursive=recursive)):
+        if parts["target"] in (".", "..") or of not in (None, parts["target"]):
             continue
         with suppress(OSError):
             if not _may_be_at_work(parts, entry, locked=locked):
                 _discard(entry, entry.with_name(parts["target"]))
 
 
-def _entries(folder: Path, *, recursive: bool) -> Iterator[Path]:
+def _temporary(folder: Path, *, recursive: bool) -> Iterator[tuple[Path, re.Match[str]]]:
     for parent, folders, files in os.walk(folder):
-        yield from (Path(parent, name) for name in (*folders, *files))
+        for name in (*folders, *files):
+            if name.endswith(".tmp") and (parts := _NAME.fullmatch(name)):
+                yield Path(parent, name), parts
         # What lies in a temporary folder goes with it.
         folders[:] = [name for name in folders if _NAME.fullmatch(name) is None] if recursive else []
 
@@ -170,7 +172,7 @@ def describe_os_error(error: OSError) -> str:
 
 
 def write_atomically(
-    path: Path, content: str | bytes, *, advice: str = "Free some space or choose another folder with --out."
+    path: Path, content: str | bytes, *, advice: str = "Free some space or choose another folder with --out.", look: bool = True
 ) -> Path:
     """Write to a temporary file in the same folder, then rename it over ``path``.
 
@@ -178,6 +180,7 @@ def write_atomically(
         path: Folders above it are made.
         content: All of it.
         advice: Advice for the case that it cannot be written.
+        look: Whether leftovers of ``path`` are looked for; who writes many files of one folder does so once, before.
 
     Raises:
         StorageError: Disk full, no permission …; the temporary file is removed and an older ``path`` stays as it was.
@@ -185,7 +188,7 @@ def write_atomically(
     data = content.encode("utf-8") if isinstance(content, str) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary_beside(path) as temporary:
+        with temporary_beside(path, look=look) as temporary:
             with os.fdopen(os.open(temporary, _NEW_FILE, 0o600), "wb") as file:
                 file.write(data)
                 file.flush()

@@ -1,3 +1,4 @@
+import pickle
 from types import SimpleNamespace
 
 import pytest
@@ -10,14 +11,19 @@ from support.short_demo import few_digits, shorten
 
 
 class InProcessPool(Here):
-    """Keeps what was asked for; worker processes have tests of their own."""
+    """Keeps what was asked for, and sends jobs and results as to a worker process; those have tests of their own."""
 
     def __init__(self):
         self.jobs = []
 
     def submit(self, fn, /, *args, **kwargs):
         self.jobs += [job.spec for job in args]
-        return super().submit(fn, *args, **kwargs)
+        fn, args, kwargs = sent((fn, args, kwargs))
+        return super().submit(lambda: sent(fn(*args, **kwargs)))
+
+
+def sent(value):
+    return pickle.loads(pickle.dumps(value))
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 import csv
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from crossgraft.demo import run_demo, steps
 from crossgraft.demo.toy_zoo import FAMILIES
+from crossgraft.running.jobs import worker_pool
 
 from .conftest import skip_best_model
 
@@ -106,39 +104,5 @@ def test_fast_leaves_out_an_architecture_and_full_does_not(short, tmp_path, monk
     assert steps.FAST.families == FAMILIES[:1]
 
 
-SCRIPT = """
-import sys
-from dataclasses import replace
-from types import SimpleNamespace
-sys.path.append({tests!r})
-from crossgraft.demo import run_demo, steps
-from crossgraft.running.jobs import worker_pool
-from support.few_looks import leave_out_looks_for_good
-from support.few_rounds import leave_out_rounds
-from support.short_demo import few_digits
-
-leave_out_looks_for_good()
-leave_out_rounds(SimpleNamespace(setattr=setattr))
-digits = few_digits()
-steps.open_dataset = lambda _: digits
-steps.worker_pool = lambda: worker_pool(1)  # each process of it imports everything
-
-steps.FAST = replace(  # what is left out runs in tests of the documentation and of the best model
-    steps.FAST,
-    pretraining=replace(steps.FAST.pretraining, steps=3),
-    fine_tuning=replace(steps.FAST.fine_tuning, steps=4),
-    tune_epochs=1,
-)
-steps.select_from_zoo = lambda *_, **__: None
-steps.tune_best_model = lambda *_, **__: None
-steps.audit_best_model = lambda best, *_, **__: best
-print(len(run_demo(fast=True, cache_dir={cache!r}).limits))
-"""
-
-
-@pytest.mark.slow
-def test_a_script_without_a_guard_and_from_stdin_runs_it(tmp_path):
-    script = SCRIPT.format(cache=str(tmp_path), tests=str(Path(__file__).parents[2]))
-    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert int(done.stdout) >= 6
+def test_its_jobs_go_to_worker_processes_which_need_no_guard():
+    assert steps.worker_pool is worker_pool  # whose tests start it in scripts, and from standard input
