@@ -328,6 +328,12 @@ class ScoreInputs:
             raise UsageError("These inputs have no source logits, so nothing follows from them.")
         return RowStatistics(self.source_logits)
 
+    def share(self, earlier: ScoreInputs) -> None:
+        """Take over what was computed for ``earlier`` from features and source logits alone, which are the same."""
+        for name in ("feature_statistics", "logit_rows"):
+            if name in earlier.__dict__:
+                self.__dict__[name] = earlier.__dict__[name]
+
     def without(self, rows: ArrayLike) -> ScoreInputs:
         """The same inputs with ``rows`` left out, for the jackknife.
 

@@ -183,7 +183,7 @@ def test_a_feature_that_is_rarely_seen_leaves_the_lists_of_other_images_alone(mo
     inputs = ScoreInputs(features=features, labels=labels)
     knn_probe.evaluate(inputs)
     expected = knn_probe(features=features[20:], labels=labels[20:])
-    monkeypatch.setattr(knn_module, "_DISTANCES_A_PAIR", 1)
+    monkeypatch.setattr(knn_module, "_DISTANCES_A_PAIR", 10)
     searched, whole = [], knn_module._Points.to_all
     monkeypatch.setattr(knn_module._Points, "to_all", lambda points, rows: searched.extend(rows) or whole(points, rows))
     assert knn_probe.evaluate(inputs.without(np.arange(20))) == expected
