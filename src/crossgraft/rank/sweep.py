@@ -454,7 +454,7 @@ def evaluate_zoo(zoo: Zoo, specs: Sequence[ModelSpec]) -> list[ModelEvaluation]:
     foresee(zoo, members, with_measuring=with_measuring)
     turns = [Turn(member, f"{number} of {len(members)}") for number, member in enumerate(members, start=1)]
     positions = [(turn.member, turn.position) for turn in turns]
-    with limit_threads(zoo.num_threads), looking_ahead(zoo, positions) as ahead:
+    with limit_threads(zoo.num_threads), reuse_freed_memory(), looking_ahead(zoo, positions) as ahead:
         turns = _measured(zoo, turns, ahead) if with_measuring else _valued(zoo, turns, ahead)
         outcomes = run_jobs(_jobs(turns), Evaluating(zoo, ahead), keep_going=False)
     if num_read_back(outcomes):

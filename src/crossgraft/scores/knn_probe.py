@@ -146,6 +146,8 @@ class _Points(NamedTuple):
     Attributes:
         points: (n, d).
         squared_norms: (n,).
+        by_group: The rows in the order of their groups.
+        groups: The group of each of these.
         left_out: Group of each row.
         scale: Scale of each feature; None: rows have length 1 instead.
         resolution: A squared distance is rounded by less, because it is made of norms and a product.
@@ -153,6 +155,8 @@ class _Points(NamedTuple):
 
     points: np.ndarray
     squared_norms: np.ndarray
+    by_group: np.ndarray
+    groups: np.ndarray
     left_out: np.ndarray
     scale: np.ndarray | None
     resolution: float
@@ -160,18 +164,24 @@ class _Points(NamedTuple):
     @classmethod
     def of(cls, features: np.ndarray, left_out: np.ndarray, metric: Metric) -> _Points:
         """Standardised features, or rows of length 1."""
-        standardization = None if metric == "cosine" else Standardization.fit(features)
-        points = _normalised_rows(features) if standardization is None else standardization.apply(features)
+        if metric == "cosine":
+            scale, points = None, _normalised_rows(features)
+        else:
+            standardization, points = Standardization.fit_apply(features)
+            scale = standardization.scale
         squared_norms = np.einsum("ij,ij->i", points, points)
         resolution = float(16 * np.finfo(points.dtype).eps * squared_norms.max())
-        return cls(points, squared_norms, left_out, None if standardization is None else standardization.scale, resolution)
+        by_group = np.argsort(left_out, kind="stable")
+        return cls(points, squared_norms, by_group, left_out[by_group], left_out, scale, resolution)
 
     def to_all(self, rows: np.ndarray) -> np.ndarray:
         """(rows, n) squared distances; +inf to the own group."""
         distances = (-2 * self.points[rows]) @ self.points.T
         distances += self.squared_norms
         distances += self.squared_norms[rows, None]
-        distances[self.left_out[rows, None] == self.left_out] = np.inf
+        first, last = (np.searchsorted(self.groups, self.left_out[rows], side) for side in ("left", "right"))
+        for place, (start, stop) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+            distances[place, self.by_group[start:stop]] = np.inf
         return distances
 
     def between(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
