@@ -3,6 +3,7 @@
     python benchmarks/scores.py                       # shapes A (5000 × 2048, 100 classes) and B (20 000 × 768, 10 classes)
     python benchmarks/scores.py --scores parc,sfda    # some of them
     python benchmarks/scores.py --rounds              # with what a ranking adds: 20 blocks left out, 5 shuffled labels
+    python benchmarks/scores.py --ranking             # the default scores of one model of a ranking, 10 000 × 1 280, 500 classes
     python benchmarks/scores.py --smoke               # tiny shapes, a second: checks that it runs
 
 A score may cost 1.25 times the sum of the floors that it needs. Floors move between machines (LAPACK's eigensolver by a
@@ -24,10 +25,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigh
 
-from crossgraft.compute import limit_threads, measure_cost
+from crossgraft.compute import limit_threads, measure_cost, reuse_freed_memory
 from crossgraft.progress import Stage
 from crossgraft.rank.aggregate import plan_resampling
-from crossgraft.rank.evaluate import evaluate_scores
+from crossgraft.rank.evaluate import evaluate_scores, without_intervals
 from crossgraft.scores import DEFAULT_SCORES, SCORES, ScoreInputs
 
 SLACK = 1.25
@@ -54,6 +55,8 @@ GROWTH = [(1000, 10), (3000, 10), (10_000, 10), (10_000, 100), (10_000, 500)]
 """Images and classes of ``--rounds``; the exponents are those between the last two of the images, and of the classes."""
 GROWTH_FEATURES = 512
 _TICK = 1e-4
+RANKED = Shape("ranking", 10_000, 1280, 500, {})
+"""Of ``--ranking``, as efficientnet-lite0 gives them."""
 SMOKE_GROWTH = [(60, 3), (120, 3), (120, 6)]
 NUM_SOURCE_CLASSES = 1000
 MEMORY_OF = "parc"
@@ -286,6 +289,35 @@ def run_rounds(growth: Sequence[tuple[int, int]], num_features: int, names: list
         print(f"  {name:22s} " + "  ".join(f"{value:5.2f} {total:5.2f}" for value, total in _exponents(growth, rounds)))
 
 
+def run_ranking(shape: Shape) -> None:
+    """One model as a ranking has it: values of all default scores, later their 20 blocks and 5 shufflings, on shared inputs.
+
+    The floor: distances of all pairs by one product, the Gram matrix and that of the blocks, a tridiagonal form with its vectors
+    (an eigendecomposition) and a Cholesky factor of all rows and of the rows without each block.
+    """
+    features, labels, logits = make_problem(shape, relu=True)
+    floors = floors_of(features, labels)
+    seconds = {name: cpu_seconds(floors[name], 2) for name in ("product", "eigh", "cholesky")}
+    pairs = cpu_seconds(lambda: [features[start : start + 512] @ features.T for start in range(0, len(features), 512)])
+    floor = pairs + 2 * seconds["product"] + 21 * (seconds["eigh"] + seconds["cholesky"])
+    resampling, stage = plan_resampling(labels, None, seed=0), _NoStage()
+    scores = [SCORES.get(name) for name in DEFAULT_SCORES]
+    arrays = {"features": features, "labels": labels, "source_logits": logits}
+    with reuse_freed_memory():
+        start = time.process_time()
+        inputs = ScoreInputs(**arrays)
+        first = evaluate_scores(scores, inputs, without_intervals(resampling), all_intervals=True, stage=stage)
+        values = time.process_time() - start
+        again = ScoreInputs(**arrays)
+        again.share(inputs)
+        evaluate_scores(scores, again, resampling, all_intervals=True, stage=stage, first=first)
+        total = time.process_time() - start
+    print(f"\nranking: n={shape.num_samples}, d={shape.num_features}, C={shape.num_classes}; CPU seconds")
+    print(
+        f"  values {values:.2f}  intervals {total - values:.2f}  together {total:.2f}  {total / floor:.2f} × floor ({floor:.2f})"
+    )
+
+
 def _exponents(growth: Sequence[tuple[int, int]], rounds: Sequence[Rounds]) -> list[tuple[float, float]]:
     """The b of seconds ~ images^b, between the two largest numbers of images with the fewest classes, and the same of classes."""
     fewest, most = growth[0][1], growth[-1][0]
@@ -334,10 +366,15 @@ def main() -> None:
     parser.add_argument("--scores", nargs="+", default=[], help="names, apart by commas or blanks")
     parser.add_argument("--family", action="store_true", help="with --scores: also all that train nothing, together")
     parser.add_argument("--shapes", nargs="+", help="names of shapes, for example A")
+    parser.add_argument("--ranking", action="store_true", help="the default scores of one model, together")
     parser.add_argument("--rounds", action="store_true", help="what a ranking evaluates, for more and more images and classes")
     arguments = parser.parse_args()
     names = chosen_scores(arguments.scores)
     with limit_threads(1):
+        if arguments.ranking or arguments.smoke:
+            run_ranking(SMOKE_SHAPES[0] if arguments.smoke else RANKED)
+            if arguments.ranking:
+                return
         if arguments.rounds or arguments.smoke:
             growth, num_features = (SMOKE_GROWTH, 16) if arguments.smoke else (GROWTH, GROWTH_FEATURES)
             left_out = () if arguments.scores else ROUNDS_TAKE_MINUTES

@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+from functools import cached_property
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from threadpoolctl import threadpool_info
 
 from crossgraft.features import extract
 from crossgraft.rank import look_ahead, sweep
+from crossgraft.scores._statistics import FeatureStatistics
 
 from .test_rank import FLAGS, numbers
 
@@ -69,6 +71,25 @@ def test_scores_are_computed_by_one_thread_and_networks_by_all(workspace, crossg
     crossgraft("rank", "images", *FLAGS, "--workers", "2", "--out", "by-two")
     assert threads
     assert all(found == ({1}, 2) for found in threads)
+
+
+@pytest.mark.parametrize(("room", "num_formed"), [(sweep.KEPT_BYTES, 4), (0, 6)])
+def test_intervals_start_from_what_the_values_left(ranked, workspace, crossgraft, monkeypatch, room, num_formed):
+    formed = []
+    original = FeatureStatistics.moments.func
+
+    def counted(statistics):
+        formed.append(statistics.origin is None)
+        return original(statistics)
+
+    moments = cached_property(counted)
+    moments.__set_name__(FeatureStatistics, "moments")
+    monkeypatch.setattr(FeatureStatistics, "moments", moments)
+    monkeypatch.setattr(sweep, "KEPT_BYTES", room)
+    assert crossgraft("rank", "images", *FLAGS, "--quiet", "--out", "again").code == 0
+    assert sum(formed) == num_formed  # of 2 candidates and 2 controls
+    first, second = ((workspace / run / "report.json").read_text() for run in ("run", "again"))
+    assert numbers(first) == numbers(second)
 
 
 @pytest.mark.parametrize("walk", ["Valuing", "Evaluating"])

@@ -29,7 +29,8 @@ from crossgraft.version import __version__
 from crossgraft.words.formatting import rounded_time
 
 _LEAST_SECONDS, _SHARE, _MOST_SECONDS = 0.15, 1 / 25, 1.0
-"""Timing goes on within this share of the work that is announced, and takes two tries in any case.
+"""Timing goes on within this share of the work that is announced, and takes two tries in any case. The least of it is spent where
+it is less than half of the work: of a quarter of a second, nobody needs to know more.
 
 The seconds are those of an idle machine: on a busy one as much is looked at, which takes longer."""
 _GROWTH = 4
@@ -87,7 +88,7 @@ def seconds_a_row(look: Callable[[int], object], *, most: int, num_rows: int, cl
 
     def affordable(seconds_of_all: float) -> float:
         least, most_seconds = now.slowdown * _LEAST_SECONDS, now.slowdown * _MOST_SECONDS
-        return min(most_seconds, max(least, _SHARE * seconds_of_all))
+        return min(most_seconds, max(min(least, seconds_of_all / 2), _SHARE * seconds_of_all))
 
     def timed(size: int) -> float:
         start = now()

@@ -73,7 +73,7 @@ def evaluate_scores(
     all_intervals: bool,
     stage: Stage,
     options: Options | None = None,
-    first: Sequence[ScoreEvaluation] | None = None,
+    first: Sequence[ScoreEvaluation | None] | None = None,
 ) -> list[ScoreEvaluation]:
     """Evaluate ``scores`` on one model.
 
@@ -85,7 +85,7 @@ def evaluate_scores(
         all_intervals: Whether to compute intervals also for scores that take longer than ``INTERVAL_COST_LIMIT_SECONDS`` once.
         stage: Advanced by one for each of 1 + 20 + 5 rounds.
         options: Those that depend on the whole zoo, from ``choose_options``.
-        first: What the same call gave with ``without_intervals(resampling)``; is not computed again.
+        first: What the same call gave with ``without_intervals(resampling)``, which is not computed again where it is not None.
 
     Raises:
         DataError: The features cannot be scored at all (NaN, one class …).

@@ -19,7 +19,14 @@ from crossgraft.models import Backbone, ModelSpec
 from crossgraft.models.backbone import describe_model
 from crossgraft.progress import Piece, Reporter, TypicalClock
 from crossgraft.rank.aggregate import Resampling
-from crossgraft.rank.evaluate import FirstValues, ModelEvaluation, evaluate_scores, without_intervals
+from crossgraft.rank.evaluate import (
+    INTERVAL_COST_LIMIT_SECONDS,
+    FirstValues,
+    ModelEvaluation,
+    ScoreEvaluation,
+    evaluate_scores,
+    without_intervals,
+)
 from crossgraft.rank.first_values import tell_values
 from crossgraft.rank.look_ahead import LookAhead, looking_ahead
 from crossgraft.rank.zoo import Member, Zoo, score_inputs, with_controls
@@ -35,8 +42,9 @@ MEASURING, SCORING = "measuring", "scoring"
 """The two walks through the zoo, as parts of the work; in each, a member is a part, and in that one are these three."""
 LOADING, LOOKING, ROUNDS = "loading", "looking", "rounds"
 
-KEPT_BYTES = 2**30
-"""Features of so many bytes wait for the intervals; those of further models are read from the cache again."""
+KEPT_BYTES, KEPT_A_BYTE = 2**30, 4
+"""Features of so many bytes, and what scores computed from them, wait for the intervals: together so many times the features and
+logits. Those of further models are read from the cache again, and their values computed again."""
 
 _ROWS_AT_ONCE = 1024  # so that made-up features take no more memory than real ones
 
@@ -247,6 +255,7 @@ class Turn:
         measured: What they were chosen by, if there are any.
         first: Values without intervals, if they are known.
         features: What they were computed from, if it is at hand.
+        inputs: The same with what the scores computed from it, without the network.
     """
 
     member: Member
@@ -255,6 +264,7 @@ class Turn:
     measured: Measurements | None = None
     first: FirstValues | None = None
     features: FeatureSet | None = None
+    inputs: ScoreInputs | None = None
 
 
 Kept = TypeVar("Kept", Measurements, FirstValues, ModelEvaluation)
@@ -327,7 +337,10 @@ class _ZooWork(Work[Turn, Kept]):
         self.ahead.begin()
         if any("model" in score.inputs for score in scores):
             backbone = self.backbone(turn)
-        return features, score_inputs(zoo, backbone, features, turn.member.spec, scores)
+        inputs = score_inputs(zoo, backbone, features, turn.member.spec, scores)
+        if turn.inputs is not None:
+            inputs.share(turn.inputs)
+        return features, inputs
 
     @abstractmethod
     def _look(self, turn: Turn) -> Kept: ...
@@ -355,7 +368,7 @@ class Valuing(_ZooWork[FirstValues]):
 
     def __init__(self, zoo: Zoo, ahead: LookAhead) -> None:
         super().__init__(zoo, ahead)
-        self.kept: dict[str, FeatureSet] = {}
+        self.kept: dict[str, tuple[FeatureSet, ScoreInputs]] = {}
         self._room = KEPT_BYTES
 
     def read_back(self, job: Job[Turn]) -> FirstValues | None:
@@ -373,9 +386,12 @@ class Valuing(_ZooWork[FirstValues]):
             values = evaluate_scores(
                 zoo.scores, inputs, without_intervals(zoo.resampling), all_intervals=zoo.options.all_intervals, stage=stage
             )
-        if self._room >= feature_set.features.nbytes:
-            self._room -= feature_set.features.nbytes
-            self.kept[member.spec.name] = feature_set
+        logits = feature_set.source_logits
+        num_bytes = KEPT_A_BYTE * (feature_set.features.nbytes + (0 if logits is None else logits.nbytes))
+        if self._room >= num_bytes:
+            self._room -= num_bytes
+            inputs.model = inputs.images = None  # the network is let go
+            self.kept[member.spec.name] = feature_set, inputs
         backbone = self.backbone(turn)
         model = describe_model(backbone, member.role, seconds=feature_set.seconds, from_cache=feature_set.from_cache)
         return FirstValues(key=self._key, model=model, values=values)
@@ -409,13 +425,18 @@ class Evaluating(_ZooWork[ModelEvaluation]):
                 all_intervals=zoo.options.all_intervals,
                 stage=stage,
                 options=turn.options,
-                first=first.values if first else None,
+                first=[None if self._is_computed_again(turn, values) else values for values in first.values] if first else None,
             )
         if first is not None:
             return ModelEvaluation(key=self._key, model=first.model, evaluations=evaluations)
         from_cache = measured.features_from_cache if measured else feature_set.from_cache
         model = describe_model(self.backbone(turn), member.role, seconds=feature_set.seconds, from_cache=from_cache)
         return ModelEvaluation(key=self._key, model=model, evaluations=evaluations)
+
+    @staticmethod
+    def _is_computed_again(turn: Turn, values: ScoreEvaluation) -> bool:
+        """Values without a block start from what those of all images left, such as lists of neighbours."""
+        return turn.inputs is None and values.seconds <= INTERVAL_COST_LIMIT_SECONDS
 
 
 def evaluate_zoo(zoo: Zoo, specs: Sequence[ModelSpec]) -> list[ModelEvaluation]:
@@ -433,7 +454,7 @@ def evaluate_zoo(zoo: Zoo, specs: Sequence[ModelSpec]) -> list[ModelEvaluation]:
     foresee(zoo, members, with_measuring=with_measuring)
     turns = [Turn(member, f"{number} of {len(members)}") for number, member in enumerate(members, start=1)]
     positions = [(turn.member, turn.position) for turn in turns]
-    with limit_threads(zoo.num_threads), looking_ahead(zoo, positions) as ahead:
+    with limit_threads(zoo.num_threads), reuse_freed_memory(), looking_ahead(zoo, positions) as ahead:
         turns = _measured(zoo, turns, ahead) if with_measuring else _valued(zoo, turns, ahead)
         outcomes = run_jobs(_jobs(turns), Evaluating(zoo, ahead), keep_going=False)
     if num_read_back(outcomes):
@@ -459,7 +480,11 @@ def _valued(zoo: Zoo, turns: Sequence[Turn], ahead: LookAhead) -> list[Turn]:
         primary = zoo.primary or zoo.scores[0].name
         tell_values(list(values.values()), zoo.scores, primary, zoo.reporter, scenario=zoo.options.scenario)
     names = [turn.member.spec.name for turn in turns]
-    return [replace(turn, first=values.get(name), features=work.kept.get(name)) for turn, name in zip(turns, names, strict=True)]
+    kept = [work.kept.get(name, (None, None)) for name in names]
+    return [
+        replace(turn, first=values.get(name), features=features, inputs=inputs)
+        for turn, name, (features, inputs) in zip(turns, names, kept, strict=True)
+    ]
 
 
 def _jobs(turns: Sequence[Turn]) -> list[Job[Turn]]:

@@ -72,6 +72,11 @@ class Standardization(NamedTuple):
     @classmethod
     def fit(cls, features: Features) -> Standardization:
         """Estimate mean and (1/n) standard deviation of each column. Cost O(n·d)."""
+        return cls.fit_apply(features)[0]
+
+    @classmethod
+    def fit_apply(cls, features: Features) -> tuple[Standardization, Float[np.ndarray, "num_samples num_features"]]:
+        """What ``fit`` gives, and by it ``apply`` of the same rows, with one copy of them."""
         mean = features.mean(axis=0, dtype=np.float64)
         centred = features - mean.astype(features.dtype)
         deviation = np.sqrt(np.einsum("ij,ij->j", centred, centred) / len(features))
@@ -80,7 +85,8 @@ class Standardization(NamedTuple):
         resolution = rounding * np.abs(mean)
         is_varying = deviation > resolution
         scale = np.where(is_varying, 1 / np.where(is_varying, deviation, 1.0), 0.0)
-        return cls(mean, scale)
+        centred *= scale.astype(features.dtype)
+        return cls(mean, scale), centred
 
     def apply(self, features: Features) -> Float[np.ndarray, "num_samples num_features"]:
         """The standardised rows, in their dtype."""
@@ -327,6 +333,12 @@ class ScoreInputs:
         if self.source_logits is None:
             raise UsageError("These inputs have no source logits, so nothing follows from them.")
         return RowStatistics(self.source_logits)
+
+    def share(self, earlier: ScoreInputs) -> None:
+        """Take over what was computed for ``earlier`` from features and source logits alone, which are the same."""
+        for name in ("feature_statistics", "logit_rows"):
+            if name in earlier.__dict__:
+                self.__dict__[name] = earlier.__dict__[name]
 
     def without(self, rows: ArrayLike) -> ScoreInputs:
         """The same inputs with ``rows`` left out, for the jackknife.

@@ -97,6 +97,11 @@ class DeviceFactor(Factor):
         """The inverse of the matrix times ``columns``."""
         return to_host(torch.cholesky_solve(torch.tensor(columns, device=self._tensor.device), self._tensor))
 
+    def energies(self, columns: Float64[np.ndarray, "size num_columns"]) -> Float64[np.ndarray, " num_columns"]:
+        """cᵀ M⁻¹ c of each column c."""
+        halved = torch.linalg.solve_triangular(self._tensor, torch.tensor(columns, device=self._tensor.device), upper=False)
+        return to_host(halved.square().sum(dim=0))
+
     def smallest_pivot(self) -> float:
         """The smallest pivot of the elimination."""
         return float(self._tensor.diagonal().min()) ** 2

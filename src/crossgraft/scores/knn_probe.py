@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.scores._inputs import Standardization
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import SHARED, FeatureStatistics, Origin, Statistics
+from crossgraft.scores._statistics import SHARED, FeatureStatistics, Statistics
 from crossgraft.types import Features, Groups, Labels
 
 Metric = Literal["euclidean", "cosine"]
@@ -118,7 +118,7 @@ def _neighbours(features: np.ndarray, left_out: np.ndarray, k: int, metric: Metr
     rows = _Points.of(features, left_out, metric)
     key = ("near rows", k, metric)
     earlier = None if shared.origin is None else shared.origin.parent.recall(key, _Search)
-    near = None if earlier is None or shared.origin is None else earlier.without(shared.origin, rows, k)
+    near = None if earlier is None or shared.origin is None else earlier.without(shared.origin.kept, features, rows, k)
     if near is None:
         near = rows.list_near(max(_LISTED, _LISTED_A_VOTE * k))
         search = _Search(near, left_out, rows.scale, rows.resolution)
@@ -146,6 +146,8 @@ class _Points(NamedTuple):
     Attributes:
         points: (n, d).
         squared_norms: (n,).
+        by_group: The rows in the order of their groups.
+        groups: The group of each of these.
         left_out: Group of each row.
         scale: Scale of each feature; None: rows have length 1 instead.
         resolution: A squared distance is rounded by less, because it is made of norms and a product.
@@ -153,6 +155,8 @@ class _Points(NamedTuple):
 
     points: np.ndarray
     squared_norms: np.ndarray
+    by_group: np.ndarray
+    groups: np.ndarray
     left_out: np.ndarray
     scale: np.ndarray | None
     resolution: float
@@ -160,18 +164,24 @@ class _Points(NamedTuple):
     @classmethod
     def of(cls, features: np.ndarray, left_out: np.ndarray, metric: Metric) -> _Points:
         """Standardised features, or rows of length 1."""
-        standardization = None if metric == "cosine" else Standardization.fit(features)
-        points = _normalised_rows(features) if standardization is None else standardization.apply(features)
+        if metric == "cosine":
+            scale, points = None, _normalised_rows(features)
+        else:
+            standardization, points = Standardization.fit_apply(features)
+            scale = standardization.scale
         squared_norms = np.einsum("ij,ij->i", points, points)
         resolution = float(16 * np.finfo(points.dtype).eps * squared_norms.max())
-        return cls(points, squared_norms, left_out, None if standardization is None else standardization.scale, resolution)
+        by_group = np.argsort(left_out, kind="stable")
+        return cls(points, squared_norms, by_group, left_out[by_group], left_out, scale, resolution)
 
     def to_all(self, rows: np.ndarray) -> np.ndarray:
         """(rows, n) squared distances; +inf to the own group."""
         distances = (-2 * self.points[rows]) @ self.points.T
         distances += self.squared_norms
         distances += self.squared_norms[rows, None]
-        distances[self.left_out[rows, None] == self.left_out] = np.inf
+        first, last = (np.searchsorted(self.groups, self.left_out[rows], side) for side in ("left", "right"))
+        for place, (start, stop) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+            distances[place, self.by_group[start:stop]] = np.inf
         return distances
 
     def between(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -208,38 +218,58 @@ class _Search(NamedTuple):
     scale: np.ndarray | None
     resolution: float
 
-    def without(self, origin: Origin, rows: _Points, k: int) -> _Near | None:
+    def without(self, kept: np.ndarray, features: np.ndarray, rows: _Points, k: int) -> _Near | None:
         """The listed rows that are still there, where they can be among the k nearest by the distances of ``rows``.
 
-        Leaving rows out changes the scale of each feature, and so a squared distance by a factor between the smallest and the
-        largest change of a squared scale. None where that says nothing, where the groups are others, and where a new search
-        costs less than measuring the listed rows again, as with few images.
-        """
-        growth = self._growth(rows.scale)
-        if growth is None or not _same_groups(self.left_out[origin.kept], rows.left_out):
-            return None
-        least, most = growth
-        place = np.full(len(self.left_out), -1)
-        place[origin.kept] = np.arange(len(origin.kept))
-        columns = place[self.near.columns[origin.kept]]
-        before = np.where(columns < 0, np.inf, self.near.distances[origin.kept])
-        farthest = most * (_kth(before, k) + self.resolution) + 4 * rows.resolution
-        of, places = np.nonzero(np.isfinite(before) & (least * (before - self.resolution) <= farthest[:, None]))
-        if len(of) * _DISTANCES_A_PAIR > len(before) ** 2:
-            return None
-        distances = np.full_like(before, np.inf)
-        distances[of, places] = rows.between(of, columns[of, places])
-        return _Near(columns, distances, least * (self.near.beyond[origin.kept] - self.resolution) - 2 * rows.resolution)
+        Leaving rows out changes the scale of each feature. So a squared distance is at least ``least`` of what it was less
+        ``gone``, and the k rows that were nearest, measured again, say how far the k nearest are at most. None where that says
+        nothing, where the groups are others, and where a new search costs less than measuring the listed rows again, as with few
+        images.
 
-    def _growth(self, scale: np.ndarray | None) -> tuple[float, float] | None:
-        """Bounds of what a squared distance is multiplied by; None where a feature began or ceased to vary."""
+        Args:
+            kept: The rows that are left, ascending.
+            features: Their features, as they came.
+            rows: The same as distances are measured between them now.
+            k: Neighbours that vote.
+        """
+        shrinking = self._shrinking(features, rows.scale)
+        if shrinking is None or not _same_groups(self.left_out[kept], rows.left_out):
+            return None
+        least, gone = shrinking
+
+        def at_least(before: np.ndarray) -> np.ndarray:
+            return least * (before - self.resolution - gone) - 2 * rows.resolution
+
+        place = np.full(len(self.left_out), -1)
+        place[kept] = np.arange(len(kept))
+        columns = place[self.near.columns[kept]]
+        before = np.where(columns < 0, np.inf, self.near.distances[kept])
+        distances = np.full_like(before, np.inf)
+        were_nearest = np.isfinite(before) & (before <= _kth(before, k)[:, None])
+        may_be = were_nearest
+        for _ in range(2):  # first the k that were nearest, then all that may be as near as these are now
+            of, places = np.nonzero(may_be & np.isposinf(distances))
+            if len(of) * _DISTANCES_A_PAIR > len(kept) ** 2:
+                return None
+            distances[of, places] = rows.between(of, columns[of, places])
+            farthest = _kth(distances, k) + 2 * rows.resolution
+            may_be = np.isfinite(before) & (at_least(before) <= farthest[:, None])
+        return _Near(columns, distances, at_least(self.near.beyond[kept]))
+
+    def _shrinking(self, features: np.ndarray, scale: np.ndarray | None) -> tuple[float, float] | None:
+        """The least that a squared scale is multiplied by, and the most that features which vary no more gave a distance.
+
+        None where no feature varies before and after.
+        """
         if self.scale is None or scale is None:
-            return 1.0, 1.0
-        varies = self.scale > 0
-        if not (varies.any() and np.array_equal(varies, scale > 0)):
+            return 1.0, 0.0
+        varies = (self.scale > 0) & (scale > 0)
+        if not varies.any():
             return None
         growth = np.square(scale[varies].astype(np.float64) / self.scale[varies])
-        return float(growth.min()) * (1 - _ROUNDING), float(growth.max()) * (1 + _ROUNDING)
+        ceased = (self.scale > 0) & (scale == 0)
+        ranges = np.ptp(features[:, ceased], axis=0) * self.scale[ceased].astype(np.float64)
+        return float(growth.min()) * (1 - _ROUNDING), float(np.square(ranges).sum()) * (1 + _ROUNDING)
 
 
 def _places_of_smallest(values: np.ndarray, number: int) -> np.ndarray:

@@ -118,7 +118,7 @@ def _unit_rows(points: np.ndarray) -> np.ndarray:
 
     A row without any spread correlates with nothing: its products are 0.
     """
-    rows = Standardization.fit(points).apply(points)
+    _, rows = Standardization.fit_apply(points)
     rows -= rows.mean(axis=1, keepdims=True)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     resolution = 10 * np.finfo(rows.dtype).eps * math.sqrt(rows.shape[1])

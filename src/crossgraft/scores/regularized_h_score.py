@@ -100,6 +100,8 @@ def _distances(shrunk: _ShrunkCovariance, statistics: Statistics) -> np.ndarray:
     """
     if not statistics.label_free.is_dual:
         offsets = statistics.mean_offsets.T
+        if not isinstance(shrunk.factor, Spectrum):
+            return shrunk.factor.energies(offsets)
         return np.einsum("dc,dc->c", offsets, shrunk.solve(offsets))
     weights = statistics.class_weights
     dual = statistics.label_free.moments.scatter()

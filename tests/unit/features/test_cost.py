@@ -71,6 +71,12 @@ def test_timing_costs_little_of_the_work_once_that_is_long(a_row, num_rows):
     assert looks.now <= max(4 * a_row, 3)
 
 
+def test_timing_takes_no_longer_than_half_of_a_short_work():
+    looks = Looks(a_row=0.003)
+    assert looks.measure(most=32, num_rows=40) == pytest.approx(0.003)
+    assert looks.now <= 0.003 + 40 * 0.003 / 2  # one first look is not counted
+
+
 def test_on_a_busy_machine_as_much_is_looked_at_and_usual_waiting_counts():
     idle, busy = (Looks(a_call=0.01, a_row=0.001 * slowdown) for slowdown in (1, 10))
     busy.times = ThreadTimes(1.0, 9.0)

@@ -175,6 +175,21 @@ def test_leaving_a_block_out_searches_the_lists_alone(monkeypatch):
     assert knn_probe.evaluate(inputs.without(np.arange(20))) == searched_anew == expected
 
 
+def test_a_feature_that_is_rarely_seen_leaves_the_lists_of_other_images_alone(monkeypatch):
+    features, labels = make_problem(400, 5, 3)
+    rare = np.zeros((400, 1))
+    rare[[3, 200], 0] = 50, 0.1  # without row 3 its scale grows 500 times
+    features = np.hstack([features, rare])
+    inputs = ScoreInputs(features=features, labels=labels)
+    knn_probe.evaluate(inputs)
+    expected = knn_probe(features=features[20:], labels=labels[20:])
+    monkeypatch.setattr(knn_module, "_DISTANCES_A_PAIR", 10)
+    searched, whole = [], knn_module._Points.to_all
+    monkeypatch.setattr(knn_module._Points, "to_all", lambda points, rows: searched.extend(rows) or whole(points, rows))
+    assert knn_probe.evaluate(inputs.without(np.arange(20))) == expected
+    assert 200 - 20 in searched and len(searched) < 10
+
+
 def test_few_images_are_searched_anew(monkeypatch):
     features, labels = make_problem(60, 5, 3)
     inputs = ScoreInputs(features=features, labels=labels)

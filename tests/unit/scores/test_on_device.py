@@ -119,3 +119,14 @@ def test_inputs_on_the_host_or_without_float64_use_numpy():
     assert ScoreInputs(features=np.eye(4), labels=[0, 0, 1, 1], device="cuda:1").feature_statistics.device == torch.device(
         "cuda:1"
     )
+
+
+@pytest.mark.parametrize("device", [None, torch.device("cpu")])
+def test_energies_are_those_of_the_solution(device):
+    rng = np.random.default_rng(0)
+    root, columns = rng.standard_normal((9, 9)), rng.standard_normal((9, 3))
+    matrix = root @ root.T + np.eye(9)
+    factor = factor_of(matrix, device)
+    assert factor is not None
+    literal = np.diag(columns.T @ np.linalg.inv(matrix) @ columns)
+    assert factor.energies(columns) == pytest.approx(literal, rel=1e-12)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from crossgraft.choice import spell
 from crossgraft.data.splits import PARTS
-from crossgraft.edit.edits import AskedEdits, names_between_commas
 from crossgraft.edit.options import EditsBefore
 from crossgraft.edit.record import ALL_PARTS, EditedImagesRecord, EditedPartRow
 from crossgraft.edit.words import edited_images_in_words
@@ -19,6 +18,9 @@ from crossgraft.options._option import given, options_of
 from crossgraft.progress import Reporter
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import TuningRows
+
+if TYPE_CHECKING:  # confounders need parts of SciPy that a training without edits does not
+    from crossgraft.edit.edits import AskedEdits
 
 TuneT = TypeVar("TuneT", bound=TuneOptions)
 
@@ -36,6 +38,8 @@ def read_edits(options: TuneT) -> tuple[TuneT, AskedEdits | None]:
     if not options.edits:
         flag = options_of(EditsBefore)[about_edits[0]].flag
         raise UsageError(f"{flag} says which images are edited, and no edit is named. Add one, for example --with tag.")
+    from crossgraft.edit.edits import AskedEdits
+
     asked = AskedEdits.of(
         options.edits,
         share=options.edit_share,
@@ -60,7 +64,7 @@ def edit_rows(rows: TuningRows, asked: AskedEdits | None, options: TuneOptions, 
     """
     if asked is None:
         return rows
-    edited = _edited_rows(rows, asked, names_between_commas(options.edit_parts), reporter)
+    edited = _edited_rows(rows, asked, _named_parts(options), reporter)
     if edited.edits is not None and not edited.edits.num_edited and asked.share:
         reporter.warn(edited_images_in_words(edited.edits))
     return edited
@@ -70,6 +74,8 @@ def edited_again(rows: TuningRows, record: EditedImagesRecord | None, reporter: 
     """The rows with the edits of an earlier run; arguments and errors otherwise as of ``edit_rows``."""
     if record is None:
         return rows
+    from crossgraft.edit.edits import AskedEdits
+
     asked = AskedEdits.of(
         [row.edit for row in record.edits],
         share=record.share,
@@ -113,7 +119,7 @@ def _edited_rows(rows: TuningRows, asked: AskedEdits, chosen: Sequence[str], rep
 
 def _parts(options: TuneOptions) -> tuple[str, ...]:
     """Parts of the data whose images are edited, in their usual order."""
-    named = names_between_commas(options.edit_parts)
+    named = _named_parts(options)
     for name in named:
         if name not in PARTS:
             raise UnknownNameError("part", name, PARTS)
@@ -122,3 +128,9 @@ def _parts(options: TuneOptions) -> tuple[str, ...]:
     if options.folds is not None and set(named) != set(PARTS):
         raise UsageError("With --folds each image is in every part once, so that --edit-parts has no meaning. Leave it out.")
     return tuple(part for part in PARTS if part in named)
+
+
+def _named_parts(options: TuneOptions) -> tuple[str, ...]:
+    from crossgraft.edit.edits import names_between_commas
+
+    return names_between_commas(options.edit_parts)
