@@ -26,8 +26,7 @@ from scipy.linalg import cho_solve, cholesky, eigh
 
 from crossgraft.compute import limit_threads, measure_cost
 from crossgraft.progress import Stage
-from crossgraft.rank.aggregate import plan_resampling
-from crossgraft.rank.evaluate import evaluate_scores
+from crossgraft.rank.evaluate import evaluate_scores, plan_resampling
 from crossgraft.scores import DEFAULT_SCORES, SCORES, ScoreInputs
 
 SLACK = 1.25

@@ -314,8 +314,8 @@ MUTATIONS = {
         ("statistics/rank_correlation.py", "1 / (G[i] + G[j])", "1 / (G[i] * G[j])")
     ],
     "unit/rank/test_order.py": [
-        ("rank/model_history.py", "if other != position and not separable", "if not separable"),
-        ("rank/model_history.py", "key=lambda cell: -(", "key=lambda cell: ("),
+        ("rank/advice.py", "if other != position and not separable", "if not separable"),
+        ("rank/advice.py", "key=lambda cell: -(", "key=lambda cell: ("),
     ],
     "unit/rank/test_aggregate.py": [("rank/aggregate.py", "return 0.0\n    slope", "pass\n    slope")],
     "unit/similarity/test_linear_cka.py unit/similarity/test_streaming_cka.py golden/test_linear_cka.py": [

@@ -15,7 +15,6 @@ import numpy as np
 from crossgraft.errors import DataError
 from crossgraft.models.spec import TORCHVISION_PREFIX
 from crossgraft.rank.published.benchmark import Benchmark
-from crossgraft.rank.published.sources import itm_benchmark, thesis_architectures, thesis_datasets
 from crossgraft.rank.published.tables import (
     COMPRESSED,
     ITM_PROTOCOL,
@@ -23,9 +22,12 @@ from crossgraft.rank.published.tables import (
     PublishedTable,
     architecture_name,
     imagenet_results,
+    itm_benchmark,
     naming_table,
     published_table,
     published_tables,
+    thesis_architectures,
+    thesis_datasets,
     timm_name,
 )
 from crossgraft.rank.record import KnownResult

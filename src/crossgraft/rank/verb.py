@@ -24,9 +24,9 @@ from crossgraft.models.zoo import zoo_as_asked
 from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
-from crossgraft.rank.aggregate import plan_resampling
 from crossgraft.rank.assemble import assemble_record, takes_scenario
 from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason, score_name, score_names, scores_left_out
+from crossgraft.rank.evaluate import plan_resampling
 from crossgraft.rank.feature_maps import look_at_features
 from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.model_history import find_history, look_up_known_results
