@@ -58,8 +58,8 @@ MUTATIONS = {
     ],
     "unit/report/test_checklists.py": [("report/checklists/checklist.py", r"[\\`*<&|\[\]]", r"[|]")],
     "unit/report/test_reading.py": [
-        ("report/said_once.py", "_new(value, said) or _ABOVE) for", "_new(value, said)) for"),
-        ("report/said_once.py", "if sentence.casefold() not in said:", "if True:"),
+        ("report/page.py", "_new(value, said) or _ABOVE) for", "_new(value, said)) for"),
+        ("report/page.py", "if sentence.casefold() not in said:", "if True:"),
     ],
     "unit/report/test_explorer.py": [
         ("report/explorer.py", "counted == sum(map(sum, crossed.counts))", "True"),

@@ -19,7 +19,7 @@ from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.fewshot.heads import HEADS, reads_images
 from crossgraft.models import Backbone
 from crossgraft.paths import read_whole
-from crossgraft.report.paths import without_absolute_paths
+from crossgraft.report.source import without_absolute_paths
 
 
 def names_without_folders(names: Iterable[str]) -> dict[str, str]:
