@@ -57,14 +57,7 @@ def check_data(data: str | Path | Dataset, options: CheckOptions, run: Run) -> D
 
 
 def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporter) -> Survey:
-    selection = RowSelection(
-        split=None if options.split is None else Path(options.split),
-        holdout=options.holdout,
-        folds=options.folds,
-        fold=options.fold,
-        seed=options.seed,
-        by_default=True,
-    )
+    selection = RowSelection.of(options, by_default=True)
     announce = partial(foresee, num_threads=options.workers, reporter=reporter)
     if not isinstance(data, Dataset):
         return survey_location(

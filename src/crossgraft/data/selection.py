@@ -29,7 +29,8 @@ from crossgraft.data.sampling import (
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import PARTS, Part, Split, k_folds, make_split, split_of
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.options.data import VAL_SHARE, DatasetOptions
+from crossgraft.options._option import Options
+from crossgraft.options.data import VAL_SHARE
 from crossgraft.seeding import derive_seed
 from crossgraft.tasks import task_of
 from crossgraft.types import Groups, Targets
@@ -39,6 +40,9 @@ TEST_SHARE = 0.2
 """Share of the images that is set aside as test where the data have no test rows; the rest are train and val."""
 
 GIVEN = "given with the data"
+
+OF_ROWS = ("split", "holdout", "folds", "fold", "limit", "per_class", "class_shares", "pair_by", "seed")
+"""Options that choose rows, among those that open data."""
 
 RowNumbers = Int64[np.ndarray, " _"]
 _NO_ROWS = np.zeros(0, dtype=np.int64)
@@ -239,25 +243,16 @@ class RowSelection:
     val_share: float = VAL_SHARE
 
     @classmethod
-    def of(cls, options: DatasetOptions, *, by_default: bool = False, val_share: float = VAL_SHARE) -> RowSelection:
-        """What these options say about rows.
+    def of(cls, options: Options, *, by_default: bool = False, val_share: float = VAL_SHARE) -> RowSelection:
+        """What these options say about rows; what they do not have is at its default.
 
         Raises:
             UsageError: They contradict each other.
         """
-        return cls(
-            split=None if options.split is None else Path(options.split),
-            holdout=options.holdout,
-            folds=options.folds,
-            fold=options.fold or 0,
-            limit=options.limit,
-            per_class=options.per_class,
-            class_shares=options.class_shares,
-            pair_by=options.pair_by,
-            seed=options.seed,
-            by_default=by_default,
-            val_share=val_share,
-        )
+        said = {name: value for name in OF_ROWS if (value := getattr(options, name, None)) is not None}
+        if "split" in said:
+            said["split"] = Path(said["split"])
+        return cls(**said, by_default=by_default, val_share=val_share)
 
     def __post_init__(self) -> None:
         self._refuse_both(split=self.split, holdout=self.holdout, folds=self.folds)
@@ -367,7 +362,7 @@ class RowSelection:
             asked = read_shares(self.class_shares)
             return take_class_shares(targets, asked, class_names=class_names, parts=parts, limit=self.limit, seed=self.seed)
         if self.pair_by is not None:
-            values = pair_groups(rows, self.pair_by)[chosen]
+            values = column_of(rows, self.pair_by, flag="--pair-by")[chosen]
             return take_pairs(
                 targets, values, self.pair_by, class_names=class_names, parts=parts, limit=self.limit, seed=self.seed
             )
@@ -380,11 +375,6 @@ class RowSelection:
         )
         num_rows = len(rows.labels)
         return FewerRows(numbers, f"{self.limit} of {num_rows} images" if self.limit < num_rows else "")
-
-
-def pair_groups(rows: SourceRows | ImageRows, column: str) -> np.ndarray:
-    """(n,) what images are paired by: the groups of the data, or another column; errors as of ``column_of``."""
-    return column_of(rows, column, flag="--pair-by")
 
 
 def column_of(rows: SourceRows | ImageRows, column: str, *, flag: str) -> np.ndarray:

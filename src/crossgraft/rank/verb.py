@@ -11,8 +11,7 @@ from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import make_thumbnails
-from crossgraft.data.errors_first import data_errors_first
-from crossgraft.data.opening import open_divided
+from crossgraft.data.opening import data_errors_first, open_divided
 from crossgraft.data.selection import RowSelection
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.features.passes import ResizedOnce
@@ -21,8 +20,7 @@ from crossgraft.models import ModelSpec
 from crossgraft.models.device import choose_precision
 from crossgraft.models.load import require_own_weights
 from crossgraft.models.zoo import zoo_as_asked
-from crossgraft.options._option import configuration, narrowed
-from crossgraft.options.data import DatasetOptions
+from crossgraft.options._option import configuration
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record, takes_scenario
 from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason, score_name, score_names, scores_left_out
@@ -76,7 +74,7 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
     check_settings(options.workers, options.resize_policy)
     with data_errors_first(data, options):
         specs = zoo_as_asked(options.models, options, reporter)
-        RowSelection.of(narrowed(DatasetOptions, options))  # what contradicts itself comes first
+        RowSelection.of(options)  # what contradicts itself comes first
         folder = None if options.weights_dir is None else Path(options.weights_dir)
         for spec in specs:  # before any image is looked at by the models in front of it
             require_own_weights(spec, folder, allow_download=options.allow_download, reporter=reporter)

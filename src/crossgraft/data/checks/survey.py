@@ -30,7 +30,6 @@ from crossgraft.records.base import Severity, Thumbnail
 from crossgraft.result import Result
 from crossgraft.tasks import task_of
 from crossgraft.types import Targets
-from crossgraft.words.formatting import counted
 from crossgraft.words.visible import csv_text
 
 if TYPE_CHECKING:
@@ -80,11 +79,6 @@ def tallied(kinds: Iterable[str]) -> str:
     """
     counts = Counter(kinds)
     return ", ".join(f"{count} in {kind}" for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def pictures(number: int) -> str:
-    """A count of pictures and its noun."""
-    return counted(number, "picture")
 
 
 EXIT_UNSOUND = 3
