@@ -56,7 +56,7 @@ def replay_of(name: str) -> Replay:
         names = ["resnet18.tv_in1k" if source == "imagenet" else f"resnet18-from-{source}" for source in benchmark.models]
     else:
         table = published_table(name)
-        benchmark, publication, metric = table.benchmark(), publication_of(table.origin), table.metric
+        benchmark, publication, metric = table, publication_of(table.origin), table.metric
         names = [name_in_table(name, model) for model in benchmark.models]
     origins = {row.origin for row in published_results() if publication_of(row.origin) == publication}
     return Replay(benchmark, names, metric, sorted(origins))

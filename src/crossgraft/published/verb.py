@@ -121,7 +121,7 @@ def _known(name: str) -> PublishedRecord:
         name=name,
         title=f"{tables[0].origin}: the results of fine-tuning beside a ranking that never looks",
         source=tables[0].source,
-        scenarios=[evaluate_benchmark(table.benchmark()) for table in tables],
+        scenarios=[evaluate_benchmark(table) for table in tables],
         replays=[replay_published(table.name, _BUDGETS) for table in tables],
         references=REFERENCES,
     )

@@ -12,7 +12,7 @@ from crossgraft.rank.record import PairRecord, RankingByScore, RankRow, ScoreCel
 from crossgraft.records.base import CheckRecord
 from crossgraft.statistics import Estimate, jackknife_interval
 from crossgraft.statistics.jackknife import MIN_BLOCKS
-from crossgraft.words.formatting import counted, joined
+from crossgraft.words.formatting import counted, joined, listed
 
 FLOAT32_ROUNDING = 1e-6
 """Relative size of a difference that may be rounding of the features, for example between two saturated scores."""
@@ -260,9 +260,9 @@ def _check_labels(dataset: Dataset, left_out: Mapping[str, str]) -> CheckRecord:
     text = f"Scores are computed for one label at a time; shown is the mean over {number - len(left_out)} of {number} labels."
     if not left_out:
         return CheckRecord(title="Labels that were scored", severity="passed", text=text)
-    listed = "; ".join(f"{label}: {why.rstrip('.')}" for label, why in list(left_out.items())[:_MOST_LABELS])
+    whys = "; ".join(f"{label}: {why.rstrip('.')}" for label, why in list(left_out.items())[:_MOST_LABELS])
     more = f"; and {len(left_out) - _MOST_LABELS} more" if len(left_out) > _MOST_LABELS else ""
-    return CheckRecord(title="Labels that were scored", severity="notice", text=f"{text} Not scored: {listed}{more}.")
+    return CheckRecord(title="Labels that were scored", severity="notice", text=f"{text} Not scored: {whys}{more}.")
 
 
 def _check_groups(dataset: Dataset) -> CheckRecord:
@@ -295,8 +295,7 @@ def _check_class_sizes(dataset: Dataset) -> CheckRecord:
     if not small:
         text = f"Every class has at least {min(counts.values())} images."
         return CheckRecord(title="Class sizes", severity="passed", text=text)
-    shown = ", ".join(small[:MOST_CLASSES]) + (f" and {len(small) - MOST_CLASSES} more" if len(small) > MOST_CLASSES else "")
-    text = f"Fewer than {FEW_IMAGES_PER_CLASS} images in: {shown}. Scores of so few images move a lot."
+    text = f"Fewer than {FEW_IMAGES_PER_CLASS} images in: {listed(small, MOST_CLASSES)}. Scores of so few images move a lot."
     return CheckRecord(title="Class sizes", severity="warning", text=text)
 
 

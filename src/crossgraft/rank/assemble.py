@@ -21,7 +21,7 @@ from crossgraft.rank.results_store import KnownTable
 from crossgraft.records.base import CheckRecord, Reference
 from crossgraft.scores import SCORES, AnyScore, ZooScore
 from crossgraft.statistics import jackknife_interval
-from crossgraft.words.formatting import NumberFormat, counted, joined
+from crossgraft.words.formatting import NumberFormat, counted, joined, listed
 from crossgraft.words.text_table import text_table
 
 _MOST_LABELS = 3
@@ -95,9 +95,7 @@ def _shared_warnings(full: Mapping[str, RawValue]) -> list[str]:
 def _whom(names: Sequence[str], *, among: int) -> str:
     if len(names) == among > 1:
         return "Every label"
-    shown = ", ".join(names[:_MOST_LABELS])
-    more = f" and {len(names) - _MOST_LABELS} more" if len(names) > _MOST_LABELS else ""
-    return f"{'Label' if len(names) == 1 else 'Labels'} {shown}{more}"
+    return f"{'Label' if len(names) == 1 else 'Labels'} {listed(names, _MOST_LABELS)}"
 
 
 def takes_scenario(score: AnyScore) -> bool:
@@ -364,7 +362,8 @@ def tell_values(
     """
     models = [ModelEvaluation(key=each.key, model=each.model, evaluations=each.values) for each in members]
     values = {score.name: [cell.value for cell in build_cells(score, models, scenario=scenario)] for score in scores}
-    order = sorted(range(len(models)), key=lambda place: -(-math.inf if (value := values[primary][place]) is None else value))
+    of_primary = values[primary]
+    order = sorted(range(len(models)), key=lambda place: (of_primary[place] is None, -(of_primary[place] or 0.0)))
     columns = [(score.title, values[score.name], NumberFormat.for_column(values[score.name])) for score in scores]
     titles = [title for title, _, _ in columns]
     rows = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import Dataset
@@ -13,7 +12,7 @@ from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.data.opening import data_errors_first, open_divided
 from crossgraft.data.selection import RowSelection
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import UsageError
 from crossgraft.features.passes import ResizedOnce
 from crossgraft.features.store import cache_folder
 from crossgraft.models import ModelSpec
@@ -36,7 +35,6 @@ from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
-from crossgraft.types import ResizePolicy
 
 
 @verb("rank", RankOptions)
@@ -71,7 +69,6 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
     chosen = choose_scores(scores)
     primary = _choose_primary(by, chosen)
     _check_scenario(options.scenario, chosen)
-    check_settings(options.workers, options.resize_policy)
     with data_errors_first(data, options):
         specs = zoo_as_asked(options.models, options, reporter)
         RowSelection.of(options)  # what contradicts itself comes first
@@ -166,18 +163,6 @@ def choose_scores(scores: str | Sequence[str]) -> list[AnyScore]:
     if not wanted:
         raise UsageError("No score was named. Use --scores default, --scores all, or names separated by commas.")
     return [SCORES.get(name) for name in wanted]
-
-
-def check_settings(workers: int | None, resize_policy: str | None) -> None:
-    """What the command line checks by itself.
-
-    Raises:
-        UsageError: A number of threads below 1, or an unknown resize policy.
-    """
-    if workers is not None and workers < 1:
-        raise UsageError(f"`workers` must be at least 1 thread, found {workers}.")
-    if resize_policy is not None and resize_policy not in get_args(ResizePolicy):
-        raise UnknownNameError("resize policy", resize_policy, get_args(ResizePolicy))
 
 
 def _choose_primary(by: str | None, chosen: Sequence[AnyScore]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -244,68 +244,33 @@ THESIS_PROTOCOL = "full fine-tuning, 100 images a class, SGD with a grid of 120 
 ITM_PROTOCOL = "fine-tuning, highest accuracy"
 
 
-@dataclass(frozen=True)
-class PublishedTable:
-    """What fine-tuning gave for models × targets in one publication, in one metric; larger = better.
+@dataclass(frozen=True, kw_only=True)
+class PublishedTable(Benchmark):
+    """What fine-tuning gave in one publication, in one metric: a benchmark whose results are fractions.
 
-    Attributes:
-        name: Name of the table in commands and files.
-        title: Title for people.
+    Models are called as printed, and a target the same in every table that has it. Columns are cheaper evidence on the same
+    models and targets (``low:size=0.286``, ``logme``).
+
+    Args:
         source: Where the figures are published.
         origin: The publication in a few words.
         protocol: How models were tuned and tested.
         metric: Metric; values are fractions.
-        models: Names as printed.
-        targets: Names; the same in every table that has the target.
-        groups: One per target: targets of one group tell about each other.
-        results: Results of fine-tuning, targets × models.
-        standard_deviations: Over seeds, where they are printed.
-        num_seeds: Number of seeds of which each result is the mean.
-        validation: The same metric on validation images, where it is published.
-        seconds: Seconds of fine-tuning, where they are published.
-        kinds: Cheaper evidence on the same models and targets by kind (``low:size=0.286``, ``score:logme``).
-        kind_deviations: Standard deviations over seeds of some of them.
     """
 
-    name: str
-    title: str
     source: str
     origin: str
     protocol: str
     metric: str
-    models: tuple[str, ...]
-    targets: tuple[str, ...]
-    groups: tuple[str, ...]
-    results: Results
-    standard_deviations: Results | None = None
-    num_seeds: int = 1
-    validation: Results | None = None
-    seconds: Results | None = None
-    kinds: Mapping[str, Results] = field(default_factory=dict[str, Results])
-    kind_deviations: Mapping[str, Results] = field(default_factory=dict[str, Results])
 
-    def benchmark(self) -> Benchmark:
-        """The same results as a benchmark of ``rank --published``."""
-        return Benchmark(
-            name=self.name,
-            title=self.title,
-            result=f"{self.metric} (fraction)",
-            models=self.models,
-            targets=self.targets,
-            groups=self.groups,
-            results=self.results,
-            columns=dict(self._columns()),
-            standard_deviations=self.standard_deviations,
-            validation=self.validation,
-            seconds=self.seconds,
-        )
 
-    def _columns(self) -> Iterator[tuple[str, ScoreColumn]]:
-        """Cheap evidence at the size at which the networks were fine-tuned; a target without a value has no result either."""
-        for kind, values in self.kinds.items():
-            name = kind.removeprefix("score:")
-            if "@" not in kind:
-                yield name, ScoreColumn(KIND_TITLES.get(name, name), np.where(np.isnan(self.results), np.nan, values))
+def _evidence(kinds: Mapping[str, Results], results: Results) -> dict[str, ScoreColumn]:
+    """Cheap evidence at the size at which the networks were fine-tuned; a target without a value has no result either."""
+    names = {kind.removeprefix("score:"): values for kind, values in kinds.items() if "@" not in kind}
+    return {
+        name: ScoreColumn(KIND_TITLES.get(name, name), np.where(np.isnan(results), np.nan, values))
+        for name, values in names.items()
+    }
 
 
 @cache
@@ -317,6 +282,11 @@ def published_tables() -> tuple[PublishedTable, ...]:
         _of_benchmark(thesis, "auc", "thesis, Table 6.5", THESIS_PROTOCOL),
         _of_benchmark(itm, "accuracy", "ITM, Table 3", ITM_PROTOCOL, scale=0.01),
     )
+
+
+def table_of_sources() -> PublishedTable:
+    """Table 6.4: its columns are sources of one ResNet18."""
+    return _of_benchmark(thesis_datasets(), "auc", "thesis, Table 6.4", THESIS_PROTOCOL)
 
 
 def published_table(name: str) -> PublishedTable:
@@ -359,7 +329,7 @@ def compressed(name: str) -> dict[str, Any]:
 def _of_file(name: str) -> Iterator[PublishedTable]:
     document = compressed(name)
     for metric, cells in document["metrics"].items():
-        several = len(document["metrics"]) > 1
+        several, results = len(document["metrics"]) > 1, _matrix(cells["results"])
         yield PublishedTable(
             name=f"{name}_{metric}" if several else name,
             title=f"{document['title']} ({metric})" if several else document["title"],
@@ -367,21 +337,20 @@ def _of_file(name: str) -> Iterator[PublishedTable]:
             origin=document["origin"],
             protocol=document["protocol"],
             metric=metric,
-            models=tuple(document["models"]),
-            targets=tuple(document["targets"]),
-            groups=tuple(document["groups"]),
-            results=_matrix(cells["results"]),
+            result=f"{metric} (fraction)",
+            models=document["models"],
+            targets=document["targets"],
+            groups=document["groups"],
+            results=results,
+            columns=_evidence({kind: _matrix(rows) for kind, rows in cells["kinds"].items()}, results),
             standard_deviations=_maybe(cells.get("standard_deviations")),
-            num_seeds=document.get("num_seeds", 1),
             validation=_maybe(cells.get("validation")),
             seconds=_maybe(cells.get("seconds")),
-            kinds={kind: _matrix(rows) for kind, rows in cells["kinds"].items()},
-            kind_deviations={k: _matrix(rows) for k, rows in cells.get("kind_standard_deviations", {}).items()},
         )
 
 
 def _of_benchmark(benchmark: Benchmark, metric: str, origin: str, protocol: str, *, scale: float = 1.0) -> PublishedTable:
-    columns = {name: column for name, column in benchmark.columns.items() if not column.part and not column.unusable}
+    scores = {name: column.values for name, column in benchmark.columns.items() if not column.part and not column.unusable}
     return PublishedTable(
         name=benchmark.name,
         title=benchmark.title,
@@ -389,11 +358,12 @@ def _of_benchmark(benchmark: Benchmark, metric: str, origin: str, protocol: str,
         origin=origin,
         protocol=protocol,
         metric=metric,
-        models=tuple(benchmark.models),
-        targets=tuple(benchmark.targets),
-        groups=tuple(benchmark.groups),
+        result=f"{metric} (fraction)",
+        models=benchmark.models,
+        targets=benchmark.targets,
+        groups=benchmark.groups,
         results=benchmark.results * scale,
-        kinds={f"score:{name}": column.values for name, column in columns.items()},
+        columns=_evidence(scores, benchmark.results),
     )
 
 

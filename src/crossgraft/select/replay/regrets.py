@@ -280,7 +280,7 @@ def replay_published(
     table = published_table(name)
     publication = publication_of(table.origin)
     return replay(
-        table.benchmark(),
+        table,
         budgets,
         known=known,
         is_cold=is_cold,
