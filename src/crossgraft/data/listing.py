@@ -112,7 +112,8 @@ def _list_one(location: object, request: SourceRequest) -> tuple[str, SourceRows
     kind = given_kind(location)
     try:
         if kind is not None:
-            _refuse_several_sets(location)
+            if kind == "files":
+                _refuse_several_sets(cast("Sequence[str | os.PathLike[str]]", location))
             name, rows = kind, rows_of_given(location, request)
         else:
             text = location_text(location)
@@ -131,14 +132,9 @@ def _list_one(location: object, request: SourceRequest) -> tuple[str, SourceRows
     return name, rows
 
 
-def _refuse_several_sets(location: object) -> None:
+def _refuse_several_sets(files: Sequence[str | os.PathLike[str]]) -> None:
     """A list is one of image files."""
-    items = (
-        [os.fspath(item) for item in cast("Sequence[str | os.PathLike[str]]", location)]
-        if given_kind(location) == "files"
-        else []
-    )
-    if any(source.accepts(item) for item in items for _, source in SOURCES):
+    if any(source.accepts(os.fspath(file)) for file in files for _, source in SOURCES):
         raise UsageError("A list of data is one of image files. Give the first data set alone, and the others as join (--join).")
 
 

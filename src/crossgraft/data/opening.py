@@ -15,8 +15,8 @@ import numpy as np
 
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
+from crossgraft.data.fingerprint import ListedRows
 from crossgraft.data.listing import list_rows, look_at_rows, make_request, tell_of_listing, warn_of_unreadable
-from crossgraft.data.rows import ImageRows
 from crossgraft.data.sampling import FewerRows, GivenShares
 from crossgraft.data.selection import GIVEN, OF_ROWS, RowSelection
 from crossgraft.data.sources import SourceRequest, SourceRows
@@ -91,7 +91,7 @@ def _own(source: str, rows: SourceRows, part: str | None) -> ListedPart:
     return ListedPart(source, rows, np.arange(len(rows.labels)), "all rows" if part is None else f"split {part}")
 
 
-def part_of_run(rows: SourceRows | ImageRows, part: Part, split: Split | None) -> tuple[np.ndarray, str]:
+def part_of_run(rows: ListedRows, part: Part, split: Split | None) -> tuple[np.ndarray, str]:
     """Numbers of the rows that had this part in a run, and what they are in words.
 
     Raises:

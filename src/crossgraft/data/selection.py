@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from crossgraft.data.class_names import look_alikes
-from crossgraft.data.rows import ImageRows
+from crossgraft.data.fingerprint import ListedRows
 from crossgraft.data.sampling import (
     FewerRows,
     GivenShares,
@@ -26,7 +26,6 @@ from crossgraft.data.sampling import (
     take_pairs,
     take_per_class,
 )
-from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import PARTS, Part, Split, k_folds, make_split, split_of
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.options._option import Options
@@ -279,7 +278,7 @@ class RowSelection:
         return self.split is None and self.holdout is None and self.folds is None
 
     def make_split(
-        self, rows: SourceRows | ImageRows, targets: Targets, class_names: Sequence[str], *, elsewhere: Collection[str] = ()
+        self, rows: ListedRows, targets: Targets, class_names: Sequence[str], *, elsewhere: Collection[str] = ()
     ) -> Split | None:
         """The split that was asked for; None when all rows are used.
 
@@ -297,7 +296,7 @@ class RowSelection:
         return None if split is None else split.model_copy(update={"rows_fingerprint": rows.rows_fingerprint})
 
     def _make_split(
-        self, rows: SourceRows | ImageRows, targets: Targets, class_names: Sequence[str], elsewhere: Collection[str]
+        self, rows: ListedRows, targets: Targets, class_names: Sequence[str], elsewhere: Collection[str]
     ) -> Split | None:
         listing = rows.listing_fingerprint
         if self.split is not None:
@@ -316,12 +315,7 @@ class RowSelection:
         return self._complete(rows, targets, class_names, None, elsewhere)
 
     def _complete(
-        self,
-        rows: SourceRows | ImageRows,
-        targets: Targets,
-        class_names: Sequence[str],
-        saved: Split | None,
-        elsewhere: Collection[str],
+        self, rows: ListedRows, targets: Targets, class_names: Sequence[str], saved: Split | None, elsewhere: Collection[str]
     ) -> Split:
         return complete_split(
             targets,
@@ -339,7 +333,7 @@ class RowSelection:
         )
 
     def fewer(
-        self, rows: SourceRows | ImageRows, chosen: np.ndarray, targets: Targets, class_names: tuple[str, ...], *, whole: bool
+        self, rows: ListedRows, chosen: np.ndarray, targets: Targets, class_names: tuple[str, ...], *, whole: bool
     ) -> FewerRows | None:
         """Which of the chosen rows are left after ``limit``, ``per_class``, ``class_shares`` and ``pair_by``, among these.
 
@@ -377,7 +371,7 @@ class RowSelection:
         return FewerRows(numbers, f"{self.limit} of {num_rows} images" if self.limit < num_rows else "")
 
 
-def column_of(rows: SourceRows | ImageRows, column: str, *, flag: str) -> np.ndarray:
+def column_of(rows: ListedRows, column: str, *, flag: str) -> np.ndarray:
     """(n,) values of the groups of the data, or of another column, that an option names.
 
     Raises:
