@@ -27,8 +27,7 @@ from scipy.linalg import cho_solve, cholesky, eigh
 
 from crossgraft.compute import limit_threads, measure_cost, reuse_freed_memory
 from crossgraft.progress import Stage
-from crossgraft.rank.aggregate import plan_resampling
-from crossgraft.rank.evaluate import evaluate_scores, without_intervals
+from crossgraft.rank.evaluate import evaluate_scores, plan_resampling, without_intervals
 from crossgraft.scores import DEFAULT_SCORES, SCORES, ScoreInputs
 
 SLACK = 1.25

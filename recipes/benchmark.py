@@ -23,9 +23,9 @@ from crossgraft.compute import limit_threads
 from crossgraft.rank.expected_order import expected_order, imagenet_top1, publication_of
 from crossgraft.rank.ground_truth import noise_ceiling
 from crossgraft.rank.published import Benchmark, thesis_datasets
+from crossgraft.rank.published.benchmark import read_benchmark_table
 from crossgraft.rank.published.contenders import fitted, held_out_prior
 from crossgraft.rank.published.tables import KIND_TITLES, published_table, published_tables
-from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.rank.record import KnownResult
 from crossgraft.rank.results_store import name_in_table, one_metric, published_results
 from crossgraft.select.replay import known_rows
@@ -56,7 +56,7 @@ def replay_of(name: str) -> Replay:
         names = ["resnet18.tv_in1k" if source == "imagenet" else f"resnet18-from-{source}" for source in benchmark.models]
     else:
         table = published_table(name)
-        benchmark, publication, metric = table.benchmark(), publication_of(table.origin), table.metric
+        benchmark, publication, metric = table, publication_of(table.origin), table.metric
         names = [name_in_table(name, model) for model in benchmark.models]
     origins = {row.origin for row in published_results() if publication_of(row.origin) == publication}
     return Replay(benchmark, names, metric, sorted(origins))

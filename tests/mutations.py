@@ -58,8 +58,8 @@ MUTATIONS = {
     ],
     "unit/report/test_checklists.py": [("report/checklists/checklist.py", r"[\\`*<&|\[\]]", r"[|]")],
     "unit/report/test_reading.py": [
-        ("report/said_once.py", "_new(value, said) or _ABOVE) for", "_new(value, said)) for"),
-        ("report/said_once.py", "if sentence.casefold() not in said:", "if True:"),
+        ("report/page.py", "_new(value, said) or _ABOVE) for", "_new(value, said)) for"),
+        ("report/page.py", "if sentence.casefold() not in said:", "if True:"),
     ],
     "unit/report/test_explorer.py": [
         ("report/explorer.py", "counted == sum(map(sum, crossed.counts))", "True"),
@@ -322,8 +322,8 @@ MUTATIONS = {
         ("statistics/rank_correlation.py", "1 / (G[i] + G[j])", "1 / (G[i] * G[j])")
     ],
     "unit/rank/test_order.py": [
-        ("rank/model_history.py", "if other != position and not separable", "if not separable"),
-        ("rank/model_history.py", "key=lambda cell: -(", "key=lambda cell: ("),
+        ("rank/advice.py", "if other != position and not separable", "if not separable"),
+        ("rank/advice.py", "key=lambda cell: -(", "key=lambda cell: ("),
     ],
     "unit/rank/test_aggregate.py": [("rank/aggregate.py", "return 0.0\n    slope", "pass\n    slope")],
     "unit/similarity/test_linear_cka.py unit/similarity/test_streaming_cka.py golden/test_linear_cka.py": [

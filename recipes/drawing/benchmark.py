@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from tables import markdown, read_csv, sections, typeset
 
-from crossgraft.rank.published.means import mean_over_targets
+from crossgraft.rank.published.evaluate import mean_over_targets
 from crossgraft.rank.published.record import MeanRecord
 
 CONTROL, CEILING = "Static prior", "Noise ceiling"

@@ -5,7 +5,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from crossgraft.data import errors_first as _data_first
+from crossgraft.data import opening as _data_first
 from crossgraft.rank import verb
 
 COMMANDS = {

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crossgraft.cli.main import main
-from crossgraft.rank.published.sources import PUBLISHED, TABLES_OF
+from crossgraft.rank.published.tables import PUBLISHED, TABLES_OF
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "benchmark.md"
 OTHER_TITLES = (

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from crossgraft.cli.main import main
 from crossgraft.data.sources._table import read_table
 from crossgraft.rank.ground_truth import read_ground_truth
-from crossgraft.rank.published.user_table import read_benchmark_table
+from crossgraft.rank.published.benchmark import read_benchmark_table
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.running import publishing as finish
 from crossgraft.variants import curves

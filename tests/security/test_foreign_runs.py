@@ -13,8 +13,7 @@ from crossgraft.data import Split
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import make_classifier
-from crossgraft.report.kinds import KINDS
-from crossgraft.report.source import read_run
+from crossgraft.report.kinds import read_run
 from crossgraft.running.run_directory import open_run
 from crossgraft.tune.engine.checkpoint import FILE_NAME, Checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.rows_of_run import options_of_run, refuse_join_outside, refuse_root_outside
@@ -65,7 +64,7 @@ def test_a_pipe_is_not_waited_for(tmp_path, name):
     (tmp_path / "run" / name).unlink()
     os.mkfifo(tmp_path / "run" / name)
     with pytest.raises(DataError, match="It is a pipe or a device"):
-        read_run(tmp_path / "run", KINDS)
+        read_run(tmp_path / "run")
 
 
 @POSIX

@@ -14,7 +14,6 @@ import tifffile
 from PIL import Image
 
 from crossgraft import compute
-from crossgraft.data import _room
 from crossgraft.data.decoding import decode_bytes
 from crossgraft.data.inspection import inspect_images
 from crossgraft.data.medical import dicom_file
@@ -32,7 +31,7 @@ BOTH_NUMBERS = r"needs \d+ MB of memory, but only 1 MB is available\. Cut or shr
 @pytest.fixture
 def one_megabyte(monkeypatch):
     """All that is available; and everything is asked for."""
-    monkeypatch.setattr(_room, "_WORTH_ASKING", 0)
+    monkeypatch.setattr(compute, "_WORTH_ASKING", 0)
     monkeypatch.setattr(compute, "available_memory", lambda: 10**6)
 
 
@@ -113,11 +112,11 @@ def encoded_small():
 
 def test_large_images_are_decoded_one_at_a_time(monkeypatch):
     """Else several could find the same memory free."""
-    monkeypatch.setattr(_room, "_WORTH_ASKING", 0)
+    monkeypatch.setattr(compute, "_WORTH_ASKING", 0)
     inside, most = [], []
 
     def decode():
-        with _room.room_for(1, "x"):
+        with compute.room_for(1, "x"):
             inside.append(1)
             most.append(len(inside))
             inside.pop()

@@ -15,8 +15,7 @@ from crossgraft.models.adapters.peft_format import CONFIG_FILE, _check_config
 from crossgraft.models.classifier import make_classifier
 from crossgraft.models.preprocessing import resolve_preprocessing
 from crossgraft.models.spec import ModelSpec
-from crossgraft.report.kinds import KINDS
-from crossgraft.report.source import read_run
+from crossgraft.report.kinds import read_run
 from crossgraft.tune.engine.checkpoint import FILE_NAME, Checkpoint, _digest, read_checkpoint, write_checkpoint
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
@@ -204,7 +203,7 @@ def test_a_report_that_cannot_be_drawn_is_refused_by_the_field(run, place, value
     (run / "report.json").write_text(json.dumps(document))
     field = place.rstrip(".0123456789").rpartition(".")[2]
     with pytest.raises(DataError, match=rf"report\.json is damaged: .*({field}|{before[0] if before else field})"):
-        read_run(run, KINDS)
+        read_run(run)
 
 
 def test_the_counts_of_a_check_fit_its_classes_and_splits(crossgraft, workspace):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from crossgraft.audit.record import AuditRecord
-from crossgraft.data.checklist_answers import data_of, images_read, reading_of, rows_of, software
+from crossgraft.data.page import data_of, images_read, reading_of, rows_of, software
 from crossgraft.report.checklists import AnswerOf, Topic
 from crossgraft.report.source import Source
 from crossgraft.words.formatting import count, counted, short_fingerprint

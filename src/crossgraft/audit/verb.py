@@ -26,8 +26,8 @@ from crossgraft.audit.words import answer_in_words, headline
 from crossgraft.choice import choose, pieces, spell
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data.describe import describe_dataset, make_thumbnails
-from crossgraft.data.errors_first import data_errors_first
 from crossgraft.data.given_images import location_of
+from crossgraft.data.opening import data_errors_first
 from crossgraft.edit.edits import choose_edits
 from crossgraft.errors import UsageError
 from crossgraft.options._option import configuration

@@ -45,8 +45,6 @@ def check_data(data: str | Path | Dataset, options: CheckOptions, run: Run) -> D
     Cost:
         Decodes every image once; near duplicates are searched in buckets, a few seconds for 50 000 images.
     """
-    if options.workers is not None and options.workers < 1:
-        raise UsageError(f"`workers` must be at least 1 thread, found {options.workers}.")
     location = data.name if isinstance(data, Dataset) else location_text(data)
     with run.directory(location, typed=configuration(options), resolved={}, out=options.out) as directory:
         survey = _survey(data, options, run.reporter)
@@ -57,14 +55,7 @@ def check_data(data: str | Path | Dataset, options: CheckOptions, run: Run) -> D
 
 
 def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporter) -> Survey:
-    selection = RowSelection(
-        split=None if options.split is None else Path(options.split),
-        holdout=options.holdout,
-        folds=options.folds,
-        fold=options.fold,
-        seed=options.seed,
-        by_default=True,
-    )
+    selection = RowSelection.of(options, by_default=True)
     announce = partial(foresee, num_threads=options.workers, reporter=reporter)
     if not isinstance(data, Dataset):
         return survey_location(

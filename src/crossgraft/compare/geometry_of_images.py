@@ -15,7 +15,7 @@ from crossgraft.compare.networks import ComparedNetwork
 from crossgraft.compare.options import CompareModelsOptions
 from crossgraft.compare.record import LayerCca
 from crossgraft.data import Dataset
-from crossgraft.data.given_images import open_given
+from crossgraft.data.given_images import open_images
 from crossgraft.data.opening import open_divided
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.transforms import prepare_batch
@@ -141,7 +141,7 @@ def open_others(options: CompareModelsOptions, reporter: Reporter) -> OtherImage
     source: ImageRows | None = None
     if options.source_images is not None:
         how = {name: getattr(options, name) for name in {*_OF_ANY_DATA} & {*options_of(ImageOptions)}}
-        source = open_given(options.source_images, from_mapping(ImageOptions, how), reporter, known_classes=())
+        source = open_images(options.source_images, from_mapping(ImageOptions, how), reporter)
     if options.probe is None:
         return OtherImages(source=source)
     named = () if isinstance(options.probe, Dataset) else _OF_ANY_DATA

@@ -23,8 +23,8 @@ from crossgraft.compute import available_cores, limit_threads, resolve_device, r
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import thumbnail_png
-from crossgraft.data.errors_first import data_errors_first
 from crossgraft.data.given_images import location_of
+from crossgraft.data.opening import data_errors_first
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
@@ -33,7 +33,7 @@ from crossgraft.options._values import refuse_given
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.base import ImageAnswer, LooksRecord, Thumbnail
-from crossgraft.report.paths import configuration_without_absolute_paths
+from crossgraft.report.source import configuration_without_absolute_paths
 from crossgraft.result import Result
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory

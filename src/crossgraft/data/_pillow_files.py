@@ -1,7 +1,7 @@
 """Open image files with Pillow's own classes for them.
 
 ``Image.open`` compares with a number of pixels that belongs to the process, and warns or raises; here the memory decides (see
-``_room``). It also tries formats that are not read here.
+``room_for``). It also tries formats that are not read here.
 """
 
 from __future__ import annotations

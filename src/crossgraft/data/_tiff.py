@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from crossgraft.compute import room_for
 from crossgraft.data._pillow_files import OpenFile
-from crossgraft.data._room import room_for
 
 WHITE_IS_ZERO, BLACK_IS_ZERO, RGB, PALETTE, CMYK, YCBCR = 0, 1, 2, 3, 5, 6
 UNSPECIFIED, PREMULTIPLIED, ALPHA = 0, 1, 2

@@ -14,40 +14,11 @@ _EMPTY = frozenset({"", "nan", "na", "n/a", "#n/a", "n.a.", "<na>", "null", "nat
     f"#{word}" for word in ("value!", "ref!", "div/0!", "num!", "name?", "null!")
 }
 """What programs write where nothing is known: pandas, R, Excel (also where a formula failed), SQL."""
-_SAYS_UNKNOWN = frozenset(
-    {
-        "none",
-        "unknown",
-        "not known",
-        "not available",
-        "not recorded",
-        "not reported",
-        "not specified",
-        "not provided",
-        "not applicable",
-        "unspecified",
-        "undefined",
-        "missing",
-        "anonymous",
-        "anonymized",
-        "anonymised",
-        "unk",
-        "n/d",
-        "n.d.",
-        "tbd",
-        "(blank)",
-        ".",
-        "..",
-        "...",
-        "…",
-        "-",
-        "--",
-        "–",
-        "—",
-        "?",
-        "??",
-    }
-)
+_SAYS_UNKNOWN = frozenset({
+    "none", "unknown", "not known", "not available", "not recorded", "not reported", "not specified", "not provided",
+    "not applicable", "unspecified", "undefined", "missing", "anonymous", "anonymized", "anonymised", "unk", "n/d",
+    "n.d.", "tbd", "(blank)", ".", "..", "...", "…", "-", "--", "–", "—", "?", "??",
+})  # fmt: skip
 """What people write there; a class or a category may be called so as well."""
 
 _MINUS_ONE = ("-1", "-1.0")

@@ -18,6 +18,7 @@ from crossgraft.data.cells import may_be_no_label, plain_number, without_leading
 from crossgraft.errors import DataError, UsageError, nearest_names
 from crossgraft.paths import shortened
 from crossgraft.types import ClassIndices, Labels, Targets
+from crossgraft.words.formatting import listed
 from crossgraft.words.visible import storable
 
 
@@ -114,7 +115,6 @@ def whole_letters(text: str) -> str:
     return unicodedata.normalize("NFC", storable(text))
 
 
-_MOST_NAMES = 5
 _DIGITS = re.compile(r"([0-9]+)")
 
 
@@ -316,5 +316,4 @@ def _notices_of_unknown(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _listed(one: str, several: str, names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{one if len(names) == 1 else several} {', '.join(names[:_MOST_NAMES])}{more}"
+    return f"{one if len(names) == 1 else several} {listed(names)}"

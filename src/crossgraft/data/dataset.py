@@ -18,7 +18,7 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options._values import refuse_empty
-from crossgraft.words.formatting import counted
+from crossgraft.words.formatting import counted, listed
 
 _CLASSES_SHOWN = 10
 _SAMPLES = ("uint8", "uint16", "float16", "float32", "float64")
@@ -52,11 +52,10 @@ class Dataset(ImageRows):
         """A short table for notebooks."""
         from crossgraft.words.notebook import facts_table
 
-        shown = list(zip(self.class_names, self.class_counts, strict=True))
-        more = f" and {len(shown) - _CLASSES_SHOWN} more" if len(shown) > _CLASSES_SHOWN else ""
+        sizes = [f"{name} ({size})" for name, size in zip(self.class_names, self.class_counts, strict=True)]
         facts = {
             "images": len(self),
-            self.task.nouns: ", ".join(f"{n} ({c})" for n, c in shown[:_CLASSES_SHOWN]) + more,
+            self.task.nouns: listed(sizes, _CLASSES_SHOWN),
             "rows used": self.rows_used,
             "sizes": ", ".join(f"{count} × {kind}" for kind, count in self.image_kinds.items()),
             "groups": None if self.groups is None else f"{len(np.unique(self.groups))} ({self.group_column})",

@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image, ImageFile, ImageOps
 
+from crossgraft.compute import room_for
 from crossgraft.data._pillow_files import (
     PHOTO_EXTENSIONS,
     TIFF_SIGNATURES,
@@ -29,7 +30,6 @@ from crossgraft.data._pillow_files import (
     quiet_libraries,
     transparent_key,
 )
-from crossgraft.data._room import room_for
 from crossgraft.data._tiff import WHITE_IS_ZERO, UnsupportedLayoutError, layout_of, read_tiff, unsigned_16_bit
 from crossgraft.errors import OutOfMemoryError, UnreadableImageError
 from crossgraft.paths import why_impossible

@@ -59,3 +59,39 @@ def listing_fingerprint(names: Sequence[str], labels: np.ndarray, groups: np.nda
     """64 hexadecimal digits that identify names, labels and groups in row order, without opening an image."""
     columns = [list(names), labels.tolist(), None if groups is None else groups.tolist()]
     return hashlib.sha256(json.dumps(columns).encode()).hexdigest()
+
+
+class ListedRows:
+    """Rows that were listed, whether their images were opened or not: what is known of each, and what tells them from others.
+
+    Attributes as in ``ImageRows``.
+    """
+
+    name: str
+    labels: np.ndarray
+    groups: np.ndarray | None
+    group_column: str | None
+    groups_known: np.ndarray | None
+    splits: np.ndarray | None
+    attributes: dict[str, np.ndarray]
+
+    @property
+    def row_names(self) -> Sequence[str]:
+        """Name of the file or row of each image, relative to the data."""
+        raise NotImplementedError
+
+    def fingerprint_of_split(self, train: np.ndarray) -> str:
+        """What a split is known by whose training rows are these: 12 hexadecimal digits."""
+        names = self.row_names
+        groups = None if self.groups is None else self.groups[train]
+        return training_fingerprint([names[int(row)] for row in train], self.labels[train], groups)
+
+    @property
+    def listing_fingerprint(self) -> str:
+        """64 hexadecimal digits of names, labels and groups: what a ``Split`` of these rows belongs to."""
+        return listing_fingerprint(self.row_names, self.labels, self.groups)
+
+    @property
+    def rows_fingerprint(self) -> str:
+        """64 hexadecimal digits of names and labels alone."""
+        return listing_fingerprint(self.row_names, self.labels, None)

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 
 def open_images(
-    location: str | Path | Sequence[str | Path] | pd.DataFrame,
-    options: ImageOptions,
+    images: Images,
+    options: Options,
+    reporter: Reporter,
     *,
     known_classes: Sequence[str] = (),
     several_labels: bool = False,
@@ -41,15 +42,15 @@ def open_images(
     default_window: str | None = None,
     default_slices: str | None = None,
     num_threads: int | None = None,
-    reporter: Reporter | None = None,
     find_split: FindSplit | None = None,
 ) -> ImageRows:
     """Open images that need no labels, and decode each of them once.
 
     Args:
-        location: One image file, a folder of images (in folders or not), a table with a column of paths, an ``.npz`` file
-            with images, or anything else that ``open_dataset`` takes; or a list of image files.
-        options: As in ``open_dataset``; labels may be missing.
+        images: One image file, a folder of images (in folders or not), a table with a column of paths, an ``.npz`` file
+            with images, or anything else that ``open_dataset`` takes; a list of image files; or images that are open already.
+        options: Options of ``ImageOptions``, as in ``open_dataset``; labels may be missing.
+        reporter: Reporter of progress, notices and warnings.
         known_classes: Folders with these names are labels; other folders are only places where images lie. A table with a
             column for each of them has several labels per image.
         several_labels: Whether an image may have several of ``known_classes``.
@@ -57,7 +58,6 @@ def open_images(
         default_window: The window of DICOM and NIfTI images where none is given; no other image is told.
         default_slices: The slices of volumes where none are given.
         num_threads: Threads that decode images; by default one per core, at most 8.
-        reporter: Reporter of progress, notices and warnings.
         find_split: Finds the split of the run that made the model, which says what ``use_split`` means for data without
             splits; None: there is no run.
 
@@ -68,11 +68,13 @@ def open_images(
         DataError: There is no image, a table or array is damaged, or there are no rows of ``use_split``.
         UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
         MissingExtraError: The images have a format whose reader is not installed.
-        UsageError: An option has no meaning for this kind of data.
+        UsageError: An option has no meaning for this kind of data, or for images that are open already.
     """
-    reporter = reporter if reporter is not None else Reporter(quiet=True)
+    how = narrowed(ImageOptions, options)
+    if is_open(images):
+        return _rows_given(images, options, how.use_split, find_split)
     request = replace(
-        make_request(options, use_split=options.use_split),
+        make_request(how, use_split=how.use_split),
         default_window=default_window,
         default_slices=default_slices,
         needs_labels=False,
@@ -80,21 +82,29 @@ def open_images(
         several_labels=several_labels,
         may_lack_labels=may_lack_labels,
     )
-    source, rows, chosen, used = list_part(location, request, reporter, find_split)
-    images = look_at_rows(
+    source, rows, chosen, used = list_part(images, request, reporter, find_split)
+    looked = look_at_rows(
         source,
         rows,
         chosen,
         classes=name_classes(rows.labels, rows.label_names, None) if rows.has_labels else None,
         rows_used=used,
-        skip_unreadable=options.skip_unreadable,
+        skip_unreadable=how.skip_unreadable,
         num_threads=num_threads,
         reporter=reporter,
     )
-    if not len(images.readable_rows):
-        raise DataError(f"None of the {len(images)} images of {images.name} can be decoded.")
-    warn_of_unreadable(images, reporter)
-    return images
+    if not len(looked.readable_rows):
+        raise DataError(f"None of the {len(looked)} images of {looked.name} can be decoded.")
+    warn_of_unreadable(looked, reporter)
+    return looked
+
+
+def _rows_given(images: Images, options: Options, part: str | None, find_split: FindSplit | None) -> ImageRows:
+    if part is None or not isinstance(images, Dataset):
+        refuse_opening(options, ImageOptions)
+        return rows_given(images)
+    refuse_opening(options, Unreadable, SourceOptions)
+    return _part_of(images, part, find_split)
 
 
 def images_of_arrays(images: Sequence[np.ndarray | Picture] | np.ndarray, *, name: str = "arrays") -> ImageRows:
@@ -114,47 +124,6 @@ def location_of(images: object) -> str:
     if isinstance(images, str | Path):
         return str(images)
     return images.name if isinstance(images, Dataset) else given_kind(images) or "arrays"
-
-
-def open_given(
-    images: Images,
-    options: Options,
-    reporter: Reporter,
-    *,
-    known_classes: Sequence[str],
-    several_labels: bool = False,
-    may_lack_labels: bool = False,
-    default_window: str | None = None,
-    default_slices: str | None = None,
-    num_threads: int | None = None,
-    find_split: FindSplit | None = None,
-) -> ImageRows:
-    """Images that need no labels; arguments as of ``open_images``.
-
-    Raises:
-        UsageError: An option belongs to opening files, but the images are open already.
-        DataError: A data set that is open has no rows of ``use_split``.
-        DataError, UnreadableImageError: As of ``open_images``.
-    """
-    if not is_open(images):
-        return open_images(
-            cast("Files", images),
-            narrowed(ImageOptions, options),
-            known_classes=known_classes,
-            several_labels=several_labels,
-            may_lack_labels=may_lack_labels,
-            default_window=default_window,
-            default_slices=default_slices,
-            num_threads=num_threads,
-            reporter=reporter,
-            find_split=find_split,
-        )
-    part = narrowed(ImageOptions, options).use_split
-    if part is None or not isinstance(images, Dataset):
-        refuse_opening(options, ImageOptions)
-        return rows_given(images)
-    refuse_opening(options, Unreadable, SourceOptions)
-    return _part_of(images, part, find_split)
 
 
 def _part_of(dataset: Dataset, part: str, find_split: FindSplit | None) -> Dataset:

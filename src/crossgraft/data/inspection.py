@@ -412,6 +412,4 @@ def _checked(edited: np.ndarray, pixels: np.ndarray, *, reshapes: bool) -> np.nd
         )
     if edited.dtype.kind == "f" and not (np.isfinite(edited).all() and edited.min() >= 0 and edited.max() <= 1):
         raise DataError("The edit made samples that are NaN, infinite or outside [0, 1].")
-    view = edited.view()
-    view.setflags(write=False)
-    return view
+    return _frozen(edited)

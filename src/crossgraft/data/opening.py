@@ -1,8 +1,12 @@
-"""Open a data set: list the rows to use, look at each of their images once, refuse labels that are no classes."""
+"""Open a data set: list the rows to use, look at each of their images once, refuse labels that are no classes.
+
+Of two mistakes, one in the data is said before one in the models.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,14 +15,14 @@ import numpy as np
 
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
+from crossgraft.data.fingerprint import ListedRows
 from crossgraft.data.listing import list_rows, look_at_rows, make_request, tell_of_listing, warn_of_unreadable
-from crossgraft.data.rows import ImageRows
 from crossgraft.data.sampling import FewerRows, GivenShares
-from crossgraft.data.selection import GIVEN, RowSelection
+from crossgraft.data.selection import GIVEN, OF_ROWS, RowSelection
 from crossgraft.data.sources import SourceRequest, SourceRows
 from crossgraft.data.splits import PARTS, Part, Split
-from crossgraft.errors import CrossgraftError, DataError, OtherImagesError, UsageError
-from crossgraft.options._option import Options, from_mapping, options_of
+from crossgraft.errors import CrossgraftError, DataError, OtherImagesError, UntrustedCodeError, UsageError
+from crossgraft.options._option import Options, narrowed, options_of
 from crossgraft.options._values import checked
 from crossgraft.options.data import VAL_SHARE, DatasetOptions, OpenOptions, SourceOptions
 from crossgraft.plain_types import Uncertain
@@ -87,7 +91,7 @@ def _own(source: str, rows: SourceRows, part: str | None) -> ListedPart:
     return ListedPart(source, rows, np.arange(len(rows.labels)), "all rows" if part is None else f"split {part}")
 
 
-def part_of_run(rows: SourceRows | ImageRows, part: Part, split: Split | None) -> tuple[np.ndarray, str]:
+def part_of_run(rows: ListedRows, part: Part, split: Split | None) -> tuple[np.ndarray, str]:
     """Numbers of the rows that had this part in a run, and what they are in words.
 
     Raises:
@@ -292,10 +296,10 @@ def open_divided(
         return open_dataset(
             data, use_split=use_split, default_split=default_split, val_fraction=val_fraction, reporter=reporter, **keywords
         )
-    others = [name for name, value in keywords.items() if value and name not in {*_OF_ROWS, "allow_download"}]
+    others = [name for name, value in keywords.items() if value and name not in {*OF_ROWS, "allow_download"}]
     if others:
         raise UsageError(f"{others[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset.")
-    selection = RowSelection.of(from_mapping(DatasetOptions, keywords), by_default=default_split, val_share=val_fraction)
+    selection = RowSelection.of(options, by_default=default_split, val_share=val_fraction)
     return _divide(data, selection, use_split, reporter)
 
 
@@ -324,9 +328,6 @@ def _said_of(fewer: FewerRows, used: str, reporter: Reporter) -> str:
     return f"{used}, {fewer.said}" if fewer.said else used
 
 
-_OF_ROWS = ("split", "holdout", "folds", "fold", "limit", "per_class", "class_shares", "pair_by", "seed")
-"""Options that choose rows, among those that open data."""
-
 DATA_OPTIONS = tuple(options_of(DatasetOptions))
 """What a user may say about data; every command that opens data takes these arguments and flags."""
 
@@ -352,3 +353,31 @@ def _refuse_emptied_classes(dataset: Dataset) -> None:
                 f"No image of the class {name} can be decoded ({len(dataset.unreadable)} unreadable images in all, the first "
                 f"is {dataset.image_name(next(iter(dataset.unreadable)))}). Repair them or remove the class."
             )
+
+
+@contextmanager
+def data_errors_first(data: str | Path | Dataset, options: Options) -> Generator[None]:
+    """Where the body fails, list the rows of ``data``, so that a wrong path or column is what the user hears of first.
+
+    Names of models are looked up before the data, which costs less; but who mistyped both must correct the data anyway, and
+    nothing is listed twice where nothing is wrong. No image is decoded, and nothing is fetched.
+
+    Args:
+        data: As in ``open_dataset``, or an open data set.
+        options: Options with those of ``SourceOptions``.
+
+    Raises:
+        CrossgraftError: That of the data, else that of the body.
+    """
+    try:
+        yield
+    except UntrustedCodeError:
+        raise  # what may run is decided before anything is read
+    except CrossgraftError as error:
+        source = narrowed(SourceOptions, options)
+        if not isinstance(data, Dataset) and not source.allow_download:  # with it listing could fetch the data
+            try:
+                list_rows(data, make_request(source, use_split=None), Reporter(quiet=True))
+            except CrossgraftError as wrong:
+                raise wrong from error
+        raise

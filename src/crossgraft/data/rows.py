@@ -11,7 +11,7 @@ import numpy as np
 
 from crossgraft.data._groups import group_numbers
 from crossgraft.data.file_counts import NO_FILES, FileCounts
-from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint, training_fingerprint
+from crossgraft.data.fingerprint import ListedRows, dataset_fingerprint
 from crossgraft.data.inspection import Edit, ImageFacts, InspectedImages, edited_images, summarise_kinds
 from crossgraft.data.medical.files import DicomPlace
 from crossgraft.data.resizing import resize_alone
@@ -41,7 +41,7 @@ class WholeListing(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ImageRows:
+class ImageRows(ListedRows):
     """Rows of images, decoded one at a time; immutable.
 
     Nothing that shows them (``repr``, a notebook) names a group or the value of an attribute. Neither does a pickle, which
@@ -169,25 +169,20 @@ class ImageRows:
             return self._sealed[0]
         return dataset_fingerprint(self.image_digests, self.labels, self.groups)
 
-    def fingerprint_of_split(self, train: np.ndarray) -> str:
-        """What a split is known by whose training rows are these: 12 hexadecimal digits."""
-        names = [self.image_name(int(row)) for row in train]
-        return training_fingerprint(names, self.labels[train], None if self.groups is None else self.groups[train])
+    @property
+    def row_names(self) -> list[str]:
+        """``image_name`` of each row."""
+        return [self.image_name(index) for index in range(len(self))]
 
     @property
     def listing_fingerprint(self) -> str:
-        """64 hexadecimal digits of names, labels and groups: what a ``Split`` of these rows belongs to."""
-        if self._sealed is not None:
-            return self._sealed[1]
-        names = [self.image_name(index) for index in range(len(self))]
-        return listing_fingerprint(names, self.labels, self.groups)
+        """As of ``ListedRows``; a copy from another process, which has no names, keeps that of the rows it was made of."""
+        return super().listing_fingerprint if self._sealed is None else self._sealed[1]
 
     @property
     def rows_fingerprint(self) -> str:
-        """64 hexadecimal digits of names and labels alone; empty for a copy from another process, which has no names."""
-        if self._sealed is not None:
-            return ""
-        return listing_fingerprint([self.image_name(index) for index in range(len(self))], self.labels, None)
+        """As of ``ListedRows``; empty for a copy from another process."""
+        return super().rows_fingerprint if self._sealed is None else ""
 
     @property
     def whole_listing(self) -> WholeListing:

@@ -372,7 +372,6 @@ def _rows_of_parts(num_rows: int, parts: np.ndarray | None) -> dict[str, np.ndar
     return {str(name): np.flatnonzero(parts == name) for name in np.unique(parts) if name}
 
 
-def _refuse_several_labels(targets: Targets, flag: str) -> ClassIndices:
+def _refuse_several_labels(targets: Targets, flag: str) -> None:
     if not task_of(targets).partitions:
         raise UsageError(f"{flag} needs one class per image, but these images may have several labels. Leave it out.")
-    return targets

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from crossgraft.data.class_names import look_alikes
-from crossgraft.data.rows import ImageRows
+from crossgraft.data.fingerprint import ListedRows
 from crossgraft.data.sampling import (
     FewerRows,
     GivenShares,
@@ -26,10 +26,10 @@ from crossgraft.data.sampling import (
     take_pairs,
     take_per_class,
 )
-from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import PARTS, Part, Split, k_folds, make_split, split_of
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.options.data import VAL_SHARE, DatasetOptions
+from crossgraft.options._option import Options
+from crossgraft.options.data import VAL_SHARE
 from crossgraft.seeding import derive_seed
 from crossgraft.tasks import task_of
 from crossgraft.types import Groups, Targets
@@ -39,6 +39,9 @@ TEST_SHARE = 0.2
 """Share of the images that is set aside as test where the data have no test rows; the rest are train and val."""
 
 GIVEN = "given with the data"
+
+OF_ROWS = ("split", "holdout", "folds", "fold", "limit", "per_class", "class_shares", "pair_by", "seed")
+"""Options that choose rows, among those that open data."""
 
 RowNumbers = Int64[np.ndarray, " _"]
 _NO_ROWS = np.zeros(0, dtype=np.int64)
@@ -239,25 +242,16 @@ class RowSelection:
     val_share: float = VAL_SHARE
 
     @classmethod
-    def of(cls, options: DatasetOptions, *, by_default: bool = False, val_share: float = VAL_SHARE) -> RowSelection:
-        """What these options say about rows.
+    def of(cls, options: Options, *, by_default: bool = False, val_share: float = VAL_SHARE) -> RowSelection:
+        """What these options say about rows; what they do not have is at its default.
 
         Raises:
             UsageError: They contradict each other.
         """
-        return cls(
-            split=None if options.split is None else Path(options.split),
-            holdout=options.holdout,
-            folds=options.folds,
-            fold=options.fold or 0,
-            limit=options.limit,
-            per_class=options.per_class,
-            class_shares=options.class_shares,
-            pair_by=options.pair_by,
-            seed=options.seed,
-            by_default=by_default,
-            val_share=val_share,
-        )
+        said = {name: value for name in OF_ROWS if (value := getattr(options, name, None)) is not None}
+        if "split" in said:
+            said["split"] = Path(said["split"])
+        return cls(**said, by_default=by_default, val_share=val_share)
 
     def __post_init__(self) -> None:
         self._refuse_both(split=self.split, holdout=self.holdout, folds=self.folds)
@@ -284,7 +278,7 @@ class RowSelection:
         return self.split is None and self.holdout is None and self.folds is None
 
     def make_split(
-        self, rows: SourceRows | ImageRows, targets: Targets, class_names: Sequence[str], *, elsewhere: Collection[str] = ()
+        self, rows: ListedRows, targets: Targets, class_names: Sequence[str], *, elsewhere: Collection[str] = ()
     ) -> Split | None:
         """The split that was asked for; None when all rows are used.
 
@@ -302,7 +296,7 @@ class RowSelection:
         return None if split is None else split.model_copy(update={"rows_fingerprint": rows.rows_fingerprint})
 
     def _make_split(
-        self, rows: SourceRows | ImageRows, targets: Targets, class_names: Sequence[str], elsewhere: Collection[str]
+        self, rows: ListedRows, targets: Targets, class_names: Sequence[str], elsewhere: Collection[str]
     ) -> Split | None:
         listing = rows.listing_fingerprint
         if self.split is not None:
@@ -321,12 +315,7 @@ class RowSelection:
         return self._complete(rows, targets, class_names, None, elsewhere)
 
     def _complete(
-        self,
-        rows: SourceRows | ImageRows,
-        targets: Targets,
-        class_names: Sequence[str],
-        saved: Split | None,
-        elsewhere: Collection[str],
+        self, rows: ListedRows, targets: Targets, class_names: Sequence[str], saved: Split | None, elsewhere: Collection[str]
     ) -> Split:
         return complete_split(
             targets,
@@ -344,7 +333,7 @@ class RowSelection:
         )
 
     def fewer(
-        self, rows: SourceRows | ImageRows, chosen: np.ndarray, targets: Targets, class_names: tuple[str, ...], *, whole: bool
+        self, rows: ListedRows, chosen: np.ndarray, targets: Targets, class_names: tuple[str, ...], *, whole: bool
     ) -> FewerRows | None:
         """Which of the chosen rows are left after ``limit``, ``per_class``, ``class_shares`` and ``pair_by``, among these.
 
@@ -367,7 +356,7 @@ class RowSelection:
             asked = read_shares(self.class_shares)
             return take_class_shares(targets, asked, class_names=class_names, parts=parts, limit=self.limit, seed=self.seed)
         if self.pair_by is not None:
-            values = pair_groups(rows, self.pair_by)[chosen]
+            values = column_of(rows, self.pair_by, flag="--pair-by")[chosen]
             return take_pairs(
                 targets, values, self.pair_by, class_names=class_names, parts=parts, limit=self.limit, seed=self.seed
             )
@@ -382,12 +371,7 @@ class RowSelection:
         return FewerRows(numbers, f"{self.limit} of {num_rows} images" if self.limit < num_rows else "")
 
 
-def pair_groups(rows: SourceRows | ImageRows, column: str) -> np.ndarray:
-    """(n,) what images are paired by: the groups of the data, or another column; errors as of ``column_of``."""
-    return column_of(rows, column, flag="--pair-by")
-
-
-def column_of(rows: SourceRows | ImageRows, column: str, *, flag: str) -> np.ndarray:
+def column_of(rows: ListedRows, column: str, *, flag: str) -> np.ndarray:
     """(n,) values of the groups of the data, or of another column, that an option names.
 
     Raises:

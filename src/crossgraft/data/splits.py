@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from crossgraft.data._label_split import LabelAssignment, assign_label_sets
 from crossgraft.data.dataset import Dataset
+from crossgraft.data.fingerprint import ListedRows
 from crossgraft.data.sampling import share_out
 from crossgraft.errors import DataError, OtherImagesError, UsageError
 from crossgraft.paths import read_whole, shortened
@@ -185,7 +186,7 @@ class Split(Record):
             raise DataError(f"The split has no {part} rows ({self.method}).")
         return dataset.take(rows, rows_used=f"{part} rows of the split ({dataset.rows_used})", split_method=self.method)
 
-    def refuse_other_rows(self, rows: _ListedRows) -> None:
+    def refuse_other_rows(self, rows: ListedRows) -> None:
         """Raise if the split does not belong to these rows, or does not keep their groups together.
 
         Images with the labels they had then may have other groups now, as long as the split divides none of them.
@@ -447,25 +448,7 @@ def refuse_few_groups(targets: ClassIndices, groups: Groups, num_folds: int, cla
     refuse_rare_classes(targets, groups, 2, "both the train and the test rows", class_names)
 
 
-@runtime_checkable
-class _ListedRows(Protocol):
-    """Rows that were listed, whether their images were opened or not."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def labels(self) -> np.ndarray: ...
-    @property
-    def groups(self) -> np.ndarray | None: ...
-    @property
-    def group_column(self) -> str | None: ...
-    @property
-    def listing_fingerprint(self) -> str: ...
-    @property
-    def rows_fingerprint(self) -> str: ...
-
-
-def refuse_divided_groups(rows: _ListedRows, part_of_row: np.ndarray, *, had_groups: bool) -> None:
+def refuse_divided_groups(rows: ListedRows, part_of_row: np.ndarray, *, had_groups: bool) -> None:
     """Raise where a split that was made with other groups does not keep those of today together; names none of them.
 
     Args:

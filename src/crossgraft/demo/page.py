@@ -21,10 +21,9 @@ from crossgraft.demo.story_page import STORY
 from crossgraft.metrics.page import metrics_table
 from crossgraft.metrics.words import metric_in_words
 from crossgraft.rank.page import BELOW_THE_VERDICT, ranking_heading, verdict_section
-from crossgraft.rank.page_scores import against_primary, rankings_section
+from crossgraft.rank.page_scores import dots, intervals_by_model, rankings_section
 from crossgraft.rank.ranking import refuse_incomplete
 from crossgraft.rank.record import RankingRecord
-from crossgraft.rank.words import score_title
 from crossgraft.report.blocks import Block, Code, Figure, Folded, Gallery, Heading, Items, Paragraph, Section, Verdict
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.scatter import Interval, scatter_figure
@@ -195,7 +194,7 @@ def best_model_section(source: Source[DemoRecord]) -> Section | None:
     best = source.record.best_model
     if best is None:
         return None
-    title = score_title(source.record.ranking, source.record.ranking.primary_score)
+    title = source.record.ranking.primary_title
     metrics = metrics_table(best.metrics, caption=f"{best.model} on digits of held-out writers", file_name="best-model")
     pictures = _pictures(best.predictions)
     right = sum(row.target == row.decision for row in best.predictions)
@@ -305,10 +304,10 @@ def _pages(best: BestModelRecord, *, linked: bool) -> Table:
 
 def _figure(source: Source[DemoRecord]) -> Figure:
     record, rows = source.record.ranking, source.record.fine_tuned
-    title = score_title(record, record.primary_score)
+    title, primary = record.primary_title, intervals_by_model(record, record.primary_score)
     drawings = [
         scatter_figure(
-            against_primary(record, {row.model: accuracy(row) for row in rows}, last_rank=len(rows)),
+            [*dots(record, primary, {row.model: accuracy(row) for row in rows}, last_rank=len(rows)).values()],
             x_label=f"{title} (score)",
             y_label=f"{what} (fraction)",
             identifier=f"{source.prefix}fine-tuned-{index}",

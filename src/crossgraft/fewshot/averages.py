@@ -13,8 +13,7 @@ from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.fewshot.options import AverageOptions
 from crossgraft.fewshot.record import AveragedSet, AverageRow, AveragesRecord, FewshotRecord, HeadRow
 from crossgraft.fewshot.result import LEADERBOARD, t_half_width
-from crossgraft.report.kinds import KINDS
-from crossgraft.report.source import read_run
+from crossgraft.report.kinds import read_run
 from crossgraft.result import Result
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import open_run
@@ -107,7 +106,7 @@ def average_runs(runs: str | Path | Sequence[str | Path], options: AverageOption
     Cost: reads files.
     """
     folders = {folder.resolve(): folder for given in _listed(runs) for folder in _runs_below(Path(given))}.values()
-    record = averages_of([cast("FewshotRecord", read_run(folder, KINDS).record) for folder in folders])
+    record = averages_of([cast("FewshotRecord", read_run(folder).record) for folder in folders])
     result = Averages(record)
     if options.out is None:
         return result

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from crossgraft.choice import choose, pieces, spell, written
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.fewshot.heads import HEADS, reads_images
-from crossgraft.report.paths import without_absolute_paths
+from crossgraft.report.source import without_absolute_paths
 
 
 def names_without_folders(names: Iterable[str]) -> dict[str, str]:

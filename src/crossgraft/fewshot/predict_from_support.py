@@ -17,8 +17,8 @@ from sklearn.base import clone
 from crossgraft.compute import available_cores, is_out_of_memory, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data import Dataset, open_dataset
 from crossgraft.data.describe import describe_files_of
-from crossgraft.data.errors_first import data_errors_first
-from crossgraft.data.given_images import is_open, location_of, open_given, refuse_opening, rows_given
+from crossgraft.data.given_images import is_open, location_of, open_images, refuse_opening, rows_given
+from crossgraft.data.opening import data_errors_first
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.features import extract_features
@@ -287,7 +287,7 @@ def _open_queries(options: SupportOptions, support: Dataset, reporter: Reporter)
         return rows_given(images)
     how_opened = _told_of(options, images, options.support)
     has_labels = not isinstance(options.support, Dataset) and not _is_folder(options.support)
-    return open_given(
+    return open_images(
         images,
         how_opened,
         reporter,

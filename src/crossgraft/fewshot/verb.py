@@ -13,8 +13,7 @@ from crossgraft.compute import available_cores, limit_threads, resolve_device
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import describe_dataset, make_thumbnails
-from crossgraft.data.errors_first import data_errors_first
-from crossgraft.data.opening import open_divided
+from crossgraft.data.opening import data_errors_first, open_divided
 from crossgraft.errors import CrossgraftWarning, UsageError
 from crossgraft.features import extract_features
 from crossgraft.features.extract import foresee_extraction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crossgraft.data.checklist_answers import software
+from crossgraft.data.page import software
 from crossgraft.metrics.words import metric_in_words, overall
 from crossgraft.report.checklists import AnswerOf, Topic
 from crossgraft.report.source import Source

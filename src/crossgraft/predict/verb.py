@@ -12,7 +12,7 @@ import numpy as np
 
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.describe import describe_files_of
-from crossgraft.data.given_images import location_of, open_given
+from crossgraft.data.given_images import location_of, open_images
 from crossgraft.data.opening import part_of_run
 from crossgraft.data.rows import ImageRows
 from crossgraft.edit.words import predicted_unedited
@@ -125,7 +125,7 @@ def predict(run: str | Path | SavedModel | ModelResult[Any], images: Images, opt
 
 def _open(images: Images, model: SavedModel, options: PredictOptions, *, num_threads: int, reporter: Reporter) -> ImageRows:
     facts = model.facts
-    return open_given(
+    return open_images(
         images,
         options,
         reporter,

@@ -9,12 +9,27 @@ from crossgraft.errors import UnknownNameError
 from crossgraft.published.record import PublishedRecord
 from crossgraft.published.result import PublishedResult
 from crossgraft.rank.options import PublishedOptions
-from crossgraft.rank.published.errata import itm_errata, thesis_errata
-from crossgraft.rank.published.evaluate import ablation_table, auc_table, evaluate_benchmark, itm_tables, reproduce_table
-from crossgraft.rank.published.questions import fig_6_4_answers
-from crossgraft.rank.published.sources import PUBLISHED, TABLES_OF, itm_benchmark, shipped, thesis_architectures, thesis_datasets
-from crossgraft.rank.published.tables import COMPRESSED, published_tables
-from crossgraft.rank.published.user_table import read_benchmark_table
+from crossgraft.rank.published.benchmark import read_benchmark_table
+from crossgraft.rank.published.evaluate import evaluate_benchmark
+from crossgraft.rank.published.papers import (
+    ablation_table,
+    auc_table,
+    fig_6_4_answers,
+    itm_errata,
+    itm_tables,
+    reproduce_table,
+    thesis_errata,
+)
+from crossgraft.rank.published.tables import (
+    COMPRESSED,
+    PUBLISHED,
+    TABLES_OF,
+    itm_benchmark,
+    published_tables,
+    shipped,
+    thesis_architectures,
+    thesis_datasets,
+)
 from crossgraft.records.base import Reference
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import open_run
@@ -106,7 +121,7 @@ def _known(name: str) -> PublishedRecord:
         name=name,
         title=f"{tables[0].origin}: the results of fine-tuning beside a ranking that never looks",
         source=tables[0].source,
-        scenarios=[evaluate_benchmark(table.benchmark()) for table in tables],
+        scenarios=[evaluate_benchmark(table) for table in tables],
         replays=[replay_published(table.name, _BUDGETS) for table in tables],
         references=REFERENCES,
     )

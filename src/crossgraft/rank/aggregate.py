@@ -13,8 +13,7 @@ the jackknife error of each. κ, slope and σ are all that is fitted; κ is the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +21,59 @@ from jaxtyping import Float, Float64, Int
 from scipy import stats
 
 from crossgraft.errors import DataError
-from crossgraft.rank.static_prior import relative_ranks
 from crossgraft.seeding import generator
-from crossgraft.statistics import jackknife_blocks, shuffle_labels
-from crossgraft.statistics.jackknife import Block
-from crossgraft.tasks import task_of
-from crossgraft.types import ClassIndices, Groups, History, LabelMatrix, Targets
+from crossgraft.types import History
+
+PerModel = Float64[np.ndarray, " num_models"]
+
+
+class StaticPrior(NamedTuple):
+    """Mean relative rank of each model on the other targets, and on how many it is known."""
+
+    mean_ranks: PerModel
+    num_known: Int[np.ndarray, " num_models"]
+
+    @property
+    def values(self) -> PerModel:
+        """Larger = better; models without history stand where a middling one does."""
+        return -np.where(self.num_known > 0, self.mean_ranks, 0.5)
+
+
+def relative_ranks(results: History) -> History:
+    """(rank − ½)/n of each model among the n that are known on a target: from 1/(2n) = best; ties share.
+
+    >>> relative_ranks(np.array([[0.9, np.nan, 0.7]]))
+    array([[0.25,  nan, 0.75]])
+    """
+    num_known = np.isfinite(results).sum(axis=1, keepdims=True)
+    ranks = stats.rankdata(-results, axis=1, nan_policy="omit")
+    return (ranks - 0.5) / num_known
+
+
+def static_prior(history: History) -> StaticPrior:
+    """Mean relative rank over the targets of ``history``: a ranking that never looks at the target at hand.
+
+    Only the columns of ``history`` are ranked against each other, so give it the models that are to be ordered.
+
+    Args:
+        history: Results on *other* targets, larger = better; leave out targets related to the one at hand.
+
+    Raises:
+        DataError: An infinite value.
+
+    Reference:
+        Singh, Hess and Vanschoren, arXiv 2510.06448: such a ranking is the baseline that scores have to beat.
+    """
+    if np.isinf(history).any():
+        raise DataError("The history holds an infinite result.")
+    known = np.isfinite(history)
+    num_known = known.sum(axis=0)
+    rows = history[known.any(axis=1)]
+    ranks = relative_ranks(rows) if len(rows) else history
+    total = np.nansum(ranks, axis=0) if len(rows) else np.zeros(history.shape[1])
+    means = np.where(num_known > 0, total / np.maximum(num_known, 1), np.nan)
+    return StaticPrior(means, num_known)
+
 
 Scores = Float64[np.ndarray, "num_scores num_models"]
 Order = Float64[np.ndarray, " num_models"]
@@ -73,115 +119,10 @@ def _ranks(scores: Scores) -> Scores:
     return stats.rankdata(-scores, axis=1)
 
 
-NUM_SHUFFLES = 5
-FEWEST_IMAGES_OF_LABEL = 10
-"""A label is scored with at least this many images that have it, and as many that have not."""
-
-
-@dataclass(frozen=True)
-class Resampling:
-    """Blocks to leave out, shuffled labels and the seed of scores; the same for every model, so that differences are paired.
-
-    With several labels per image, scores see one label at a time.
-
-    Attributes:
-        blocks: Rows that are left out together.
-        no_blocks_reason: Reason why there are no blocks.
-        shuffled_labels: (n,), or (n, K) of the K scored labels; whole label sets move together.
-        seed: Random seed of the scores.
-        label_columns: (n, K) of 0 and 1 of the scored labels; None with one class per image.
-        label_names: Names of those columns.
-        labels_left_out: Other labels, and why they are not scored.
-        scores_left_out: Names of scores that are not computed, and why.
-    """
-
-    blocks: tuple[Block, ...]
-    no_blocks_reason: str | None
-    shuffled_labels: tuple[Targets, ...]
-    seed: int
-    label_columns: LabelMatrix | None = None
-    label_names: tuple[str, ...] = ()
-    labels_left_out: dict[str, str] = field(default_factory=dict)
-    scores_left_out: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-def plan_resampling(
-    targets: Targets, groups: Groups | None, *, seed: int, label_names: Sequence[str] | None = None
-) -> Resampling:
-    """Choose jackknife blocks and label permutations once for the whole zoo.
-
-    Args:
-        targets: Class of each row, or (n, L) of 0 and 1.
-        groups: Stay together in blocks and permutations.
-        seed: Random seed.
-        label_names: Names of the L labels.
-
-    Raises:
-        DataError: There are labels, and none has enough images with it and without it.
-    """
-    if task_of(targets).classes_of_scores(targets) is None:
-        names = [f"label {label}" for label in range(targets.shape[1])] if label_names is None else label_names
-        return _plan_label_sets(targets, names, groups, seed)
-    blocks, reason = _blocks(targets, groups, seed)
-    if any(len(np.unique(np.delete(targets, block))) < 2 for block in blocks):
-        blocks, reason = (), "One jackknife block holds all images of all classes but one."
-    return Resampling(blocks, reason, _shuffles(targets, groups, seed), seed)
-
-
-def _plan_label_sets(targets: LabelMatrix, names: Sequence[str], groups: Groups | None, seed: int) -> Resampling:
-    """Blocks are drawn, and labels shuffled, as if each set of labels that occurs were a class."""
-    sets, set_of_row = np.unique(targets, axis=0, return_inverse=True)
-    set_of_row = set_of_row.ravel()
-    blocks, reason = _blocks(set_of_row, groups, seed)
-    why_not = [_why_not_scored(targets[:, label], blocks) for label in range(len(names))]
-    scored = [label for label, why in enumerate(why_not) if why is None]
-    left_out = {name: why for name, why in zip(names, why_not, strict=True) if why is not None}
-    if not scored:
-        first, why = next(iter(left_out.items()))
-        raise DataError(
-            f"None of the {len(names)} labels can be scored; the first is {first}: {why} Bring more images, or choose other "
-            "labels (--label-column)."
-        )
-    return Resampling(
-        blocks,
-        reason,
-        tuple(sets[shuffled][:, scored] for shuffled in _shuffles(set_of_row, groups, seed)),
-        seed,
-        label_columns=targets[:, scored],
-        label_names=tuple(names[label] for label in scored),
-        labels_left_out=left_out,
-    )
-
-
-def _why_not_scored(column: ClassIndices, blocks: Sequence[Block]) -> str | None:
-    """Why a label cannot be scored, or None: it needs images with and without it, in every jackknife round."""
-    for value, how in ((1, "with it"), (0, "without it")):
-        is_value = column == value
-        count = int(is_value.sum())
-        if count < FEWEST_IMAGES_OF_LABEL:
-            images = "image" if count == 1 else "images"
-            return f"{count} {images} {how}, where at least {FEWEST_IMAGES_OF_LABEL} are needed."
-        if any(is_value[block].sum() == count for block in blocks):
-            return f"all {count} images {how} are of groups that one jackknife block leaves out together."
-    return None
-
-
-def _blocks(targets: ClassIndices, groups: Groups | None, seed: int) -> tuple[tuple[Block, ...], str | None]:
-    try:
-        return tuple(jackknife_blocks(targets, groups, seed=seed)), None
-    except DataError as error:
-        return (), str(error)
-
-
-def _shuffles(targets: ClassIndices, groups: Groups | None, seed: int) -> tuple[ClassIndices, ...]:
-    return tuple(shuffle_labels(targets, groups, generator(seed, "shuffled labels", i)) for i in range(NUM_SHUFFLES))
-
-
 NUM_DRAWS = 4000
 DEFAULT_NOISE = 0.7
 """σ where no two targets are known: ranks then say little."""
 
-PerModel = Float64[np.ndarray, " num_models"]
 GroupMeans = Float64[np.ndarray, "num_groups num_models"]
 
 

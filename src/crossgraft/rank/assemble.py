@@ -1,4 +1,4 @@
-"""Put the evaluations of all models together into the record that the report renders."""
+"""Put the evaluations of all models together: a table of first values for the progress, and the record of the ranking."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import numpy as np
 from crossgraft.data import Dataset
 from crossgraft.data.describe import describe_dataset
 from crossgraft.models.record import ModelRecord, Role
-from crossgraft.rank.advice import check_targets, write_advice, write_checks
-from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation
+from crossgraft.progress import Reporter
+from crossgraft.rank.advice import check_targets, order_models, write_advice, write_checks
+from crossgraft.rank.aggregate import static_prior
+from crossgraft.rank.evaluate import FirstValues, ModelEvaluation, RawValue, ScoreEvaluation
 from crossgraft.rank.ground_truth import agreement
-from crossgraft.rank.model_history import order_models
 from crossgraft.rank.record import STATIC_PRIOR, GroundTruthRecord, PriorRecord, PriorRow, RankingRecord, ScoreCell, ScoreRecord
 from crossgraft.rank.results_store import KnownTable
-from crossgraft.rank.static_prior import static_prior
 from crossgraft.records.base import CheckRecord, Reference
 from crossgraft.scores import SCORES, AnyScore, ZooScore
 from crossgraft.statistics import jackknife_interval
-from crossgraft.words.formatting import counted, joined
+from crossgraft.words.formatting import NumberFormat, counted, joined, listed
+from crossgraft.words.text_table import text_table
 
 _MOST_LABELS = 3
 
@@ -94,9 +95,7 @@ def _shared_warnings(full: Mapping[str, RawValue]) -> list[str]:
 def _whom(names: Sequence[str], *, among: int) -> str:
     if len(names) == among > 1:
         return "Every label"
-    shown = ", ".join(names[:_MOST_LABELS])
-    more = f" and {len(names) - _MOST_LABELS} more" if len(names) > _MOST_LABELS else ""
-    return f"{'Label' if len(names) == 1 else 'Labels'} {shown}{more}"
+    return f"{'Label' if len(names) == 1 else 'Labels'} {listed(names, _MOST_LABELS)}"
 
 
 def takes_scenario(score: AnyScore) -> bool:
@@ -344,3 +343,34 @@ def _prior_cells(prior: PriorRecord | None) -> dict[str, list[ScoreCell]]:
         return {}
     known = {row.model: -row.mean_rank for row in prior.rows if row.mean_rank is not None}
     return {STATIC_PRIOR: [ScoreCell(model=model, score=STATIC_PRIOR, value=value) for model, value in known.items()]}
+
+
+_MOST_ROWS = 20
+
+
+def tell_values(
+    members: Sequence[FirstValues], scores: Sequence[AnyScore], primary: str, reporter: Reporter, *, scenario: str = "datasets"
+) -> None:
+    """Say the value of every score of every model, the best by ``primary`` first; intervals, ranks and controls are to come.
+
+    Args:
+        members: Candidates.
+        scores: In the order of the columns.
+        primary: Name of the score that orders them.
+        reporter: Who says it.
+        scenario: For scores that ask for it.
+    """
+    models = [ModelEvaluation(key=each.key, model=each.model, evaluations=each.values) for each in members]
+    values = {score.name: [cell.value for cell in build_cells(score, models, scenario=scenario)] for score in scores}
+    of_primary = values[primary]
+    order = sorted(range(len(models)), key=lambda place: (of_primary[place] is None, -(of_primary[place] or 0.0)))
+    columns = [(score.title, values[score.name], NumberFormat.for_column(values[score.name])) for score in scores]
+    titles = [title for title, _, _ in columns]
+    rows = [
+        [models[place].model.name, *(as_text(column[place]) for _, column, as_text in columns)] for place in order[:_MOST_ROWS]
+    ]
+    reporter.say(f"Values of {counted(len(models), 'model')}; intervals and controls follow:")
+    for line in text_table(["Model", *titles], rows, right=titles).splitlines():
+        reporter.say(line)
+    if len(order) > _MOST_ROWS:
+        reporter.say(f"… and {counted(len(order) - _MOST_ROWS, 'model')} more.")

@@ -11,10 +11,9 @@ import numpy as np
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.contenders import contenders, held_out_prior
-from crossgraft.rank.published.evaluate import agreement_by_target
-from crossgraft.rank.published.means import mean_over_targets
+from crossgraft.rank.published.evaluate import agreement_by_target, mean_over_targets
 from crossgraft.rank.published.record import MeanRecord
-from crossgraft.rank.published.sources import REVERSED, TITLES, itm_benchmark, thesis_architectures, thesis_datasets
+from crossgraft.rank.published.tables import REVERSED, TITLES, itm_benchmark, thesis_architectures, thesis_datasets
 from crossgraft.scores import SCORES, AnyScore, Score
 from crossgraft.words.formatting import NumberFormat, count, counted, joined
 

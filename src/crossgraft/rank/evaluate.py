@@ -1,23 +1,133 @@
-"""Every score of one model: its value, the values without each block, the values under shuffled labels, the cost."""
+"""Every score of one model: its value, the values without each block, the values under shuffled labels, the cost.
+
+Options of scores that depend on the whole zoo are measured on every model first, then chosen for all models together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from pydantic import Field
 
 from crossgraft.compute import measure_cost
-from crossgraft.errors import NotApplicable
-from crossgraft.models.record import ModelRecord
+from crossgraft.errors import DataError, NotApplicable
+from crossgraft.models.record import ModelRecord, Role
 from crossgraft.progress import Stage
-from crossgraft.rank.aggregate import Resampling
-from crossgraft.rank.zoo_options import Options, PerView, Rounds, each_label, with_shuffled, without_block
 from crossgraft.records.base import Record
-from crossgraft.scores import AnyScore, ScoreInputs, ZooScore
-from crossgraft.seeding import derive_seed
+from crossgraft.scores import AnyScore, ScoreInputs, ZooOption, ZooScore
+from crossgraft.seeding import derive_seed, generator
+from crossgraft.statistics import jackknife_blocks, shuffle_labels
+from crossgraft.statistics.jackknife import Block
+from crossgraft.tasks import task_of
+from crossgraft.types import ClassIndices, Groups, LabelMatrix, Targets
+
+NUM_SHUFFLES = 5
+FEWEST_IMAGES_OF_LABEL = 10
+"""A label is scored with at least this many images that have it, and as many that have not."""
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """Blocks to leave out, shuffled labels and the seed of scores; the same for every model, so that differences are paired.
+
+    With several labels per image, scores see one label at a time.
+
+    Attributes:
+        blocks: Rows that are left out together.
+        no_blocks_reason: Reason why there are no blocks.
+        shuffled_labels: (n,), or (n, K) of the K scored labels; whole label sets move together.
+        seed: Random seed of the scores.
+        label_columns: (n, K) of 0 and 1 of the scored labels; None with one class per image.
+        label_names: Names of those columns.
+        labels_left_out: Other labels, and why they are not scored.
+        scores_left_out: Names of scores that are not computed, and why.
+    """
+
+    blocks: tuple[Block, ...]
+    no_blocks_reason: str | None
+    shuffled_labels: tuple[Targets, ...]
+    seed: int
+    label_columns: LabelMatrix | None = None
+    label_names: tuple[str, ...] = ()
+    labels_left_out: dict[str, str] = field(default_factory=dict)
+    scores_left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def plan_resampling(
+    targets: Targets, groups: Groups | None, *, seed: int, label_names: Sequence[str] | None = None
+) -> Resampling:
+    """Choose jackknife blocks and label permutations once for the whole zoo.
+
+    Args:
+        targets: Class of each row, or (n, L) of 0 and 1.
+        groups: Stay together in blocks and permutations.
+        seed: Random seed.
+        label_names: Names of the L labels.
+
+    Raises:
+        DataError: There are labels, and none has enough images with it and without it.
+    """
+    if task_of(targets).classes_of_scores(targets) is None:
+        names = [f"label {label}" for label in range(targets.shape[1])] if label_names is None else label_names
+        return _plan_label_sets(targets, names, groups, seed)
+    blocks, reason = _blocks(targets, groups, seed)
+    if any(len(np.unique(np.delete(targets, block))) < 2 for block in blocks):
+        blocks, reason = (), "One jackknife block holds all images of all classes but one."
+    return Resampling(blocks, reason, _shuffles(targets, groups, seed), seed)
+
+
+def _plan_label_sets(targets: LabelMatrix, names: Sequence[str], groups: Groups | None, seed: int) -> Resampling:
+    """Blocks are drawn, and labels shuffled, as if each set of labels that occurs were a class."""
+    sets, set_of_row = np.unique(targets, axis=0, return_inverse=True)
+    set_of_row = set_of_row.ravel()
+    blocks, reason = _blocks(set_of_row, groups, seed)
+    why_not = [_why_not_scored(targets[:, label], blocks) for label in range(len(names))]
+    scored = [label for label, why in enumerate(why_not) if why is None]
+    left_out = {name: why for name, why in zip(names, why_not, strict=True) if why is not None}
+    if not scored:
+        first, why = next(iter(left_out.items()))
+        raise DataError(
+            f"None of the {len(names)} labels can be scored; the first is {first}: {why} Bring more images, or choose other "
+            "labels (--label-column)."
+        )
+    return Resampling(
+        blocks,
+        reason,
+        tuple(sets[shuffled][:, scored] for shuffled in _shuffles(set_of_row, groups, seed)),
+        seed,
+        label_columns=targets[:, scored],
+        label_names=tuple(names[label] for label in scored),
+        labels_left_out=left_out,
+    )
+
+
+def _why_not_scored(column: ClassIndices, blocks: Sequence[Block]) -> str | None:
+    """Why a label cannot be scored, or None: it needs images with and without it, in every jackknife round."""
+    for value, how in ((1, "with it"), (0, "without it")):
+        is_value = column == value
+        count = int(is_value.sum())
+        if count < FEWEST_IMAGES_OF_LABEL:
+            images = "image" if count == 1 else "images"
+            return f"{count} {images} {how}, where at least {FEWEST_IMAGES_OF_LABEL} are needed."
+        if any(is_value[block].sum() == count for block in blocks):
+            return f"all {count} images {how} are of groups that one jackknife block leaves out together."
+    return None
+
+
+def _blocks(targets: ClassIndices, groups: Groups | None, seed: int) -> tuple[tuple[Block, ...], str | None]:
+    try:
+        return tuple(jackknife_blocks(targets, groups, seed=seed)), None
+    except DataError as error:
+        return (), str(error)
+
+
+def _shuffles(targets: ClassIndices, groups: Groups | None, seed: int) -> tuple[ClassIndices, ...]:
+    return tuple(shuffle_labels(targets, groups, generator(seed, "shuffled labels", i)) for i in range(NUM_SHUFFLES))
+
 
 INTERVAL_COST_LIMIT_SECONDS = 60.0
 """A score that takes longer once has no interval unless asked for: the jackknife would take it twenty times more."""
@@ -243,3 +353,100 @@ def _raw(score: AnyScore, inputs: ScoreInputs, settings: Mapping[str, Any]) -> R
         return RawValue(value=None, parts=dict(parts), warnings=list(parts.warnings))
     value = score.evaluate(inputs, **settings)
     return RawValue(value=float(value), parts=dict(value.parts), warnings=list(value.warnings))
+
+
+PerView = list[float]
+"""One number per scored label; a single one with one class per image."""
+
+
+class Rounds(Record):
+    """One number for every evaluation of one score: on all images, without each block, with shuffled labels."""
+
+    full: PerView
+    blocks: list[PerView]
+    shuffled: list[PerView]
+
+
+class Measurements(Record):
+    """What was measured on one model before the scoring; kept in the run directory."""
+
+    key: str
+    features_from_cache: bool
+    rounds: dict[str, Rounds]
+
+
+Options = Mapping[str, Rounds]
+"""Score → value of its zoo option in every round, of one model."""
+
+
+def each_label(inputs: ScoreInputs, columns: LabelMatrix | None) -> list[ScoreInputs]:
+    """The inputs once for each label, sharing what does not depend on labels; as they are with one class per image."""
+    return [inputs] if columns is None else with_shuffled(inputs, columns)
+
+
+def without_block(inputs: ScoreInputs, block: np.ndarray, resampling: Resampling) -> list[ScoreInputs]:
+    """The inputs without one jackknife block, once for each label."""
+    columns = resampling.label_columns
+    return each_label(inputs.without(block), None if columns is None else np.delete(columns, block, axis=0))
+
+
+def with_shuffled(inputs: ScoreInputs, labels: np.ndarray) -> list[ScoreInputs]:
+    """The inputs with shuffled labels, once for each label."""
+    return [inputs.with_labels(view) for view in task_of(labels).views(labels)]
+
+
+def measure_rounds(scores: Sequence[AnyScore], inputs: ScoreInputs, resampling: Resampling, *, stage: Stage) -> dict[str, Rounds]:
+    """What every score with a zoo option measures on one model, in each round that will be evaluated."""
+    full = _measure(scores, each_label(inputs, resampling.label_columns), stage)
+    blocks = [_measure(scores, without_block(inputs, block, resampling), stage) for block in resampling.blocks]
+    shuffled = [_measure(scores, with_shuffled(inputs, labels), stage) for labels in resampling.shuffled_labels]
+    return {
+        score.name: Rounds(
+            full=full[score.name],
+            blocks=[round_[score.name] for round_ in blocks],
+            shuffled=[round_[score.name] for round_ in shuffled],
+        )
+        for score in scores
+    }
+
+
+def _measure(scores: Sequence[AnyScore], views: Sequence[ScoreInputs], stage: Stage) -> dict[str, PerView]:
+    stage.advance()
+    return {
+        score.name: [score.zoo_option.measure(view.features, view.labels) for view in views]
+        for score in scores
+        if score.zoo_option is not None
+    }
+
+
+def choose_options(scores: Sequence[AnyScore], measured: Sequence[Mapping[str, Rounds]], roles: Sequence[Role]) -> list[Options]:
+    """The options of every model, in the order of ``measured``; none where a single candidate has nothing to adapt to.
+
+    As with zoo-level scores, candidates are seen among themselves, a control as one more member, and a model with shuffled
+    labels among the others with their own.
+    """
+    candidates = [place for place, role in enumerate(roles) if role == "candidate"]
+    if len(candidates) < 2:
+        return [{} for _ in measured]
+    return [
+        {
+            score.name: _choose(score.zoo_option, [one[score.name] for one in measured], place, candidates)
+            for score in scores
+            if score.zoo_option is not None
+        }
+        for place in range(len(measured))
+    ]
+
+
+def _choose(option: ZooOption, measured: Sequence[Rounds], place: int, candidates: Sequence[int]) -> Rounds:
+    own = measured[place]
+    others = [measured[other] for other in candidates if other != place]
+
+    def among(values: PerView, seen: Callable[[Rounds], PerView]) -> PerView:
+        return [option.choose([*(seen(other)[view] for other in others), value])[-1] for view, value in enumerate(values)]
+
+    return Rounds(
+        full=among(own.full, lambda other: other.full),
+        blocks=[among(values, lambda other, b=block: other.blocks[b]) for block, values in enumerate(own.blocks)],
+        shuffled=[among(values, lambda other: other.full) for values in own.shuffled],
+    )

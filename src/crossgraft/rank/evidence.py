@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from crossgraft.rank.record import RankingRecord
-from crossgraft.rank.words import score_title
 from crossgraft.words.formatting import NumberFormat, counted, duration
 
 
@@ -70,7 +69,7 @@ _TWO = NumberFormat(decimals=2)
 
 def weak_guide(record: RankingRecord) -> str:
     """How far the primary score foresees fine-tuning, the short of it first, for a narrow terminal."""
-    title, replayed = score_title(record, record.primary_score), OF_SCORES.get(record.primary_score)
+    title, replayed = record.primary_title, OF_SCORES.get(record.primary_score)
     if replayed is None:
         return f"How far {title} foresees fine-tuning was not replayed on published results; frozen features are a weak guide."
     chance = ", chance not excluded" if replayed.low <= 0 else ""
@@ -103,7 +102,7 @@ def models_to_train(record: RankingRecord) -> list[str]:
 
 
 def _with_a_value(record: RankingRecord) -> list[str]:
-    return [row.model for row in record.ranking(record.primary_score).rows if row.rank is not None]
+    return [row.model for row in record.primary_ranking.rows if row.rank is not None]
 
 
 def _in_order(record: RankingRecord, names: list[str]) -> list[str]:

@@ -24,18 +24,16 @@ from jaxtyping import Float64, Int
 from scipy import stats
 
 from crossgraft.errors import DataError
-from crossgraft.rank.aggregate import normal_scores
+from crossgraft.rank.aggregate import PerModel, normal_scores, static_prior
 from crossgraft.rank.model_history import group_of_target
 from crossgraft.rank.published.tables import imagenet_results
 from crossgraft.rank.record import KnownResult
 from crossgraft.rank.results_store import full_name, names_of, one_metric, published_results, targets_of
-from crossgraft.rank.static_prior import static_prior
 
 LEAST_SHARED = 10
 """Weights that pairs of publications have in common at least; below, ρ is not known and taken as 0."""
 TOP1_CENTRE_PERCENT, TOP1_UNIT_PERCENT = 80.0, 5.0
 
-PerModel = Float64[np.ndarray, " num_models"]
 Means = Mapping[str, float]
 """Weights → mean normal score."""
 

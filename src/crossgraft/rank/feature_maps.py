@@ -1,20 +1,21 @@
 """What the features of a network look like: before and after NCA and LDA, and on the way of ITM.
 
-Figure 6.3 of the thesis, and Figures 6 and 7 of ITM.
+Figure 6.3 of the thesis, and Figures 6 and 7 of ITM; for its Figure 1, how a network is built and how it was pretrained.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Float64, Int
+from torch import nn
 
 from crossgraft import seeding
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.rank.network_kinds import architecture_kind, pretraining_kind
 from crossgraft.rank.record import (
     FeatureSpread,
     FeaturesRecord,
@@ -60,7 +61,7 @@ def look_at_features(zoo: Zoo, specs: Sequence[ModelSpec], record: RankingRecord
     """
     (labels,) = zoo.dataset.task.views(zoo.dataset.targets)
     groups, seed = zoo.dataset.groups, zoo.options.seed
-    order = [row.model for row in record.ranking(record.primary_score).rows if row.rank is not None]
+    order = [row.model for row in record.primary_ranking.rows if row.rank is not None]
     etas = {cell.model: cell.parts["eta"] for cell in record.cells if cell.score == "itm" and "eta" in cell.parts}
     spreads: list[FeatureSpread] = []
     kinds: list[NetworkKind] = []
@@ -320,3 +321,52 @@ def _nearest_mean(points: np.ndarray, labels: ClassIndices, known: np.ndarray, o
     means = np.stack([points[known][labels[known] == label].mean(axis=0) for label in range(int(labels.max()) + 1)])
     distances = np.square(means).sum(axis=1) - 2 * points[of] @ means.T
     return float(np.mean(distances.argmin(axis=1) == labels[of]))
+
+
+_ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
+_OF_CHANNELS = re.compile(r"channel|spatial|eca|cbam|squeeze|pool", re.IGNORECASE)
+"""Attention of other kinds: it weights channels or a whole map, as in convolutional networks."""
+_FEWEST_CONVOLUTIONS = 4
+"""A stem of a transformer has fewer that look at neighbours."""
+
+_WAYS = (  # the first that fits; \b and _ part the words of a tag
+    ("masked images", r"mae|simmim|beit|beitv2|mim|ijepa|eva|eva02"),
+    ("instance discrimination", r"dino|dinov2|dinov3|moco|mocov3|simclr|swav|byol|ssl|swsl|barlow"),
+    ("images and text", r"clip|openai|laion\w*|siglip\w*|webli|datacomp\w*|dfn\w*|metaclip\w*"),
+)
+UNKNOWN = "not said"
+
+
+def architecture_kind(module: nn.Module) -> str:
+    """Whether places of an image meet by attention, by convolutions, or by both, as the layers tell.
+
+    >>> architecture_kind(nn.Sequential(*(nn.Conv2d(3, 3, 3) for _ in range(4))))
+    'convolutional'
+    """
+    classes = {type(layer).__name__ for layer in module.modules()}
+    attends = any(_ATTENTION.search(name) and not _OF_CHANNELS.search(name) for name in classes)
+    convolutions = [layer for layer in module.modules() if isinstance(layer, nn.Conv2d) and max(layer.kernel_size) > 1]
+    convolves = len(convolutions) >= _FEWEST_CONVOLUTIONS
+    if attends:
+        return "attention and convolutions" if convolves else "transformer"
+    return "convolutional" if convolutions else "other"
+
+
+def pretraining_kind(spec: ModelSpec, source: str, module: nn.Module) -> str:
+    """What the zoo says, else what the tag of timm's weights tells; ``not said`` for other files and functions."""
+    if spec.pretraining is not None:
+        return spec.pretraining
+    if spec.has_checkpoint or source not in ("timm", "torchvision"):
+        return UNKNOWN
+    config = cast("Mapping[str, Any]", getattr(module, "pretrained_cfg", {}))
+    return pretraining_of_tag(str(config.get("tag") or ""))
+
+
+def pretraining_of_tag(tag: str) -> str:
+    """The way of pretraining that the tag of weights names; labels alone where it names none.
+
+    >>> [pretraining_of_tag(tag) for tag in ("mae", "lvd142m.dinov2", "openai_ft_in1k", "a1_in1k", "")]
+    ['masked images', 'instance discrimination', 'images and text', 'labels', 'labels']
+    """
+    words = re.split(r"[._-]", tag.lower())
+    return next((way for way, names in _WAYS if any(re.fullmatch(names, word) for word in words)), "labels")

@@ -20,13 +20,11 @@ from crossgraft.rank.evidence import (
     settled_in_words,
     weak_guide,
 )
-from crossgraft.rank.page_agreement import agreement_section
 from crossgraft.rank.page_features import features_section, kinds_section
-from crossgraft.rank.page_scores import rankings_section, scores_section
+from crossgraft.rank.page_scores import agreement_section, rankings_section, scores_section
 from crossgraft.rank.plots import ranking_figure
 from crossgraft.rank.ranking import refuse_incomplete
 from crossgraft.rank.record import PriorRecord, RankingByScore, RankingRecord, ScoreCell
-from crossgraft.rank.words import cells_by_model, score_format, score_title
 from crossgraft.report.blocks import Block, Figure, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind, SectionBuilder
 from crossgraft.report.source import Source
@@ -59,9 +57,7 @@ def verdict_section(source: Source[RankingRecord]) -> Section:
         part="verdict",
         blocks=[
             *verdict_blocks(answer_in_words(record), caveats_of(source, RANKING_CAVEATS), after_ranking(source)),
-            Paragraph(
-                f"Ordered by {score_title(record, record.primary_score)}: {_sentence(record.primary_reason)}", page_only=True
-            ),
+            Paragraph(f"Ordered by {record.primary_title}: {_sentence(record.primary_reason)}", page_only=True),
             *([Paragraph(record.prior.summary, tone="quiet")] if record.prior else []),
             _ranking_figure(source),
         ],
@@ -153,7 +149,7 @@ def _sentence(text: str) -> str:
 
 def _ranking_figure(source: Source[RankingRecord]) -> Figure:
     record = source.record
-    ranking = record.ranking(record.primary_score)
+    ranking = record.primary_ranking
     candidates = sum(row.role == "candidate" for row in ranking.rows)
     valueless = [row.model for row in ranking.rows if record.cell(row.model, ranking.score).value is None]
     controls = len(ranking.rows) - candidates
@@ -203,14 +199,14 @@ def controls_section(source: Source[RankingRecord]) -> Section:
 
 
 def _controls_row(record: RankingRecord, ranking: RankingByScore) -> list[Cell]:
-    cells = cells_by_model(record, ranking.score)
+    cells = record.cells_by_model(ranking.score)
     roles = {row.model: row.role for row in ranking.rows}
     candidates = [cell for cell in cells.values() if roles.get(cell.model) == "candidate"]
     random = [cell for cell in cells.values() if roles.get(cell.model) == "random weights"]
     failed = [cell.model for cell in candidates if cell.above_shuffled is False]
-    as_text = score_format(record, ranking.score)
+    as_text = record.number_format(ranking.score)
     return [
-        words(score_title(record, ranking.score)),
+        words(record.title(ranking.score)),
         number(_largest(candidates), as_text),
         number(_largest(random), as_text),
         number(ranking.best_shuffled, as_text),
@@ -228,7 +224,7 @@ def labels_section(source: Source[RankingRecord]) -> Section | None:
     record = source.record
     if recorded_task(record.dataset).partitions:
         return None
-    title = score_title(record, record.primary_score)
+    title = record.primary_title
     blocks: list[Block] = [
         Paragraph(
             f"{title} of each model for one label at a time; the ranking is by the mean. Single labels have no intervals "
@@ -240,8 +236,8 @@ def labels_section(source: Source[RankingRecord]) -> Section | None:
 
 
 def _labels_table(record: RankingRecord) -> Table:
-    cells = cells_by_model(record, record.primary_score)
-    ordered = [cells[row.model] for row in record.ranking(record.primary_score).rows if cells[row.model].per_label]
+    cells = record.cells_by_model(record.primary_score)
+    ordered = [cells[row.model] for row in record.primary_ranking.rows if cells[row.model].per_label]
     counts = dict(zip(record.dataset.class_names, record.dataset.class_counts, strict=True))
     scored = [label for label in counts if any(label in cell.per_label for cell in ordered)]
     as_text = NumberFormat.for_column([value for cell in ordered for value in cell.per_label.values()])
@@ -251,7 +247,7 @@ def _labels_table(record: RankingRecord) -> Table:
     ]
     left_out = [f"{label}: {why}" for label, why in record.labels_left_out.items()]
     return Table(
-        caption=f"{score_title(record, record.primary_score)} of each model for each label",
+        caption=f"{record.primary_title} of each model for each label",
         columns=[
             Column("Label"),
             Column("Images with it", numeric=True),
@@ -325,7 +321,7 @@ def prior_section(source: Source[RankingRecord]) -> Section | None:
 
 
 def _prior_table(record: RankingRecord) -> Table:
-    places = {row.model: row.rank for row in record.ranking(record.primary_score).rows}
+    places = {row.model: row.rank for row in record.primary_ranking.rows}
     return table_of(
         record.prior.rows if record.prior else [],
         [
@@ -333,7 +329,7 @@ def _prior_table(record: RankingRecord) -> Table:
             (Column("Known targets", numeric=True), lambda row: whole(row.num_targets)),
             (Column("Place by the static prior", numeric=True), lambda row: whole(row.prior_rank)),
             (Column("Mean relative rank", numeric=True), lambda row: number(row.mean_rank, _TWO)),
-            (Column(f"Place by {score_title(record, record.primary_score)}", numeric=True), lambda row: whole(places[row.model])),
+            (Column(f"Place by {record.primary_title}", numeric=True), lambda row: whole(places[row.model])),
         ],
         caption="Control: results of the same models on other targets",
         file_name="prior",
@@ -364,7 +360,7 @@ def warnings_section(source: Source[RankingRecord]) -> Section:
         for warning in cell.warnings:
             models[cell.score, warning].append(cell.model)
     items = [
-        f"{score_title(record, score)}, {'every model' if len(names) == len(record.models) else joined(names)}: {text}"
+        f"{record.title(score)}, {'every model' if len(names) == len(record.models) else joined(names)}: {text}"
         for (score, text), names in models.items()
     ]
     blocks = [Items(items)] if items else [Paragraph("No score gave a warning.", tone="quiet")]

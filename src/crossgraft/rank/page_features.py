@@ -9,7 +9,6 @@ import numpy as np
 from scipy.stats import rankdata
 
 from crossgraft.rank.record import FeaturesRecord, ItmWay, MappedPanel, NetworkKind, ProjectedFeatures, RankingRecord
-from crossgraft.rank.words import score_title
 from crossgraft.report.blocks import Block, Figure, Folded, Paragraph, Section, figure_for_screens
 from crossgraft.report.plots.intervals import DotRow, IntervalRow, dot_rows_figure, intervals_figure
 from crossgraft.report.plots.layers import MOST_NAMED_CLASSES, Panel, layer_pca_figure
@@ -166,7 +165,7 @@ def _agreement(one: Sequence[float], other: Sequence[float]) -> float | None:
 
 
 def _order(record: RankingRecord) -> dict[str, int]:
-    return {row.model: place for place, row in enumerate(record.ranking(record.primary_score).rows)}
+    return {row.model: place for place, row in enumerate(record.primary_ranking.rows)}
 
 
 _KINDS: dict[str, Callable[[NetworkKind], str]] = {
@@ -193,9 +192,7 @@ def kinds_section(source: Source[RankingRecord]) -> Section | None:
 def _by_kind(source: Source[RankingRecord], record: RankingRecord, what: str, of_model: Mapping[str, str]) -> list[Block]:
     """Mean relative place of the networks of each kind, by every score and by the results of fine-tuning."""
     places = {
-        score_title(record, ranking.score): _relative_places(
-            {row.model: -row.rank for row in ranking.rows if row.rank is not None}
-        )
+        record.title(ranking.score): _relative_places({row.model: -row.rank for row in ranking.rows if row.rank is not None})
         for ranking in sorted(record.rankings, key=lambda ranking: ranking.score != record.primary_score)
     }
     truth = record.ground_truth

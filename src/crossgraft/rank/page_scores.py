@@ -1,50 +1,54 @@
-"""Every score of every model: one table across scores, then the full ranking by each score."""
+"""Every score of every model: one table, the full ranking by each, and how well each orders as fine-tuning does."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from crossgraft.rank.record import RankingByScore, RankingRecord, RankRow, ScoreCell
-from crossgraft.rank.words import cells_by_model, score_format, score_title
-from crossgraft.report.blocks import Block, Figure, Folded, Section
+from markupsafe import Markup
+
+from crossgraft.rank.record import GroundTruthRecord, RankingByScore, RankingRecord, RankRow, ScoreCell
+from crossgraft.report.blocks import Block, Figure, Folded, Paragraph, Section, figure_for_screens
 from crossgraft.report.plots.scatter import Interval, Point, is_drawable, scatter_figure
-from crossgraft.report.plots.svg import family_marks
+from crossgraft.report.plots.svg import family_marks, shortened
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words, yes_or_no
 from crossgraft.words.formatting import NumberFormat, compress_ranks, counted, joined
 
-
-def against_primary(record: RankingRecord, other: Mapping[str, Interval], *, last_rank: int) -> list[Point]:
-    """One dot for each model of ``other``, in the order of the ranking by the primary score.
-
-    Args:
-        record: The ranking.
-        other: Model → what goes up the page.
-        last_rank: Ranks up to this one are written beside their dots.
-    """
-    marks = family_marks(model.family for model in record.models if model.role == "candidate")
-    primary = cells_by_model(record, record.primary_score)
-    return [
-        Point(
-            x=as_interval(primary[row.model]),
-            y=other[row.model],
-            mark=marks[record.model(row.model).family] if row.role == "candidate" else None,
-            rank=row.rank if row.rank is not None and row.rank <= last_rank else None,
-        )
-        for row in record.ranking(record.primary_score).rows
-        if row.model in other
-    ]
-
-
-def as_interval(cell: ScoreCell) -> Interval:
-    """Value and ends of a cell."""
-    return Interval(cell.value, cell.low, cell.high)
-
-
 _BYTES_PER_MEGABYTE = 1e6
 _MOST_LABELLED = 3
 _ONE_DECIMAL = NumberFormat(decimals=1)
+_CORRELATION = NumberFormat(decimals=2)
+_P_VALUE = NumberFormat(decimals=3)
+_MOST_NAMED, _LONGEST_NAME = 20, 28
+_NAMED, _NARROW = (640, 400), (340, 300)  # pixels
+
+
+def dots(record: RankingRecord, x: Mapping[str, Interval], y: Mapping[str, Interval], *, last_rank: int) -> dict[str, Point]:
+    """One dot for each model of ``y``, in the order of the ranking by the primary score.
+
+    Args:
+        record: The ranking.
+        x: Model → what goes across the page.
+        y: Model → what goes up the page.
+        last_rank: Ranks up to this one are written beside their dots.
+    """
+    marks = family_marks(model.family for model in record.models if model.role == "candidate")
+    return {
+        row.model: Point(
+            x=x[row.model],
+            y=y[row.model],
+            mark=marks[record.model(row.model).family] if row.role == "candidate" else None,
+            rank=row.rank if row.rank is not None and row.rank <= last_rank else None,
+        )
+        for row in record.primary_ranking.rows
+        if row.model in y
+    }
+
+
+def intervals_by_model(record: RankingRecord, score: str) -> dict[str, Interval]:
+    """Value and ends of each cell of one score."""
+    return {model: Interval(cell.value, cell.low, cell.high) for model, cell in record.cells_by_model(score).items()}
 
 
 def scores_section(source: Source[RankingRecord]) -> Section:
@@ -61,7 +65,7 @@ def rankings_section(source: Source[RankingRecord]) -> Section:
     """One full table a score; the primary one is open."""
     record = source.record
     others = [ranking.score for ranking in record.rankings if ranking.score != record.primary_score]
-    folded = [Folded(f"Ranking by {score_title(record, score)}", [_ranking_table(record, score)]) for score in others]
+    folded = [Folded(f"Ranking by {record.title(score)}", [_ranking_table(record, score)]) for score in others]
     return Section(
         name="rankings",
         title="Ranking by each score",
@@ -72,10 +76,10 @@ def rankings_section(source: Source[RankingRecord]) -> Section:
 
 
 def _overview(record: RankingRecord) -> Table:
-    formats = {score.name: score_format(record, score.name) for score in record.scores}
+    formats = {score.name: record.number_format(score.name) for score in record.scores}
     cells = {(cell.model, cell.score): cell for cell in record.cells}
     best = {ranking.score: _separable_best(ranking) for ranking in record.rankings}
-    order = record.ranking(record.primary_score).rows
+    order = record.primary_ranking.rows
     columns = [Column("Model"), *(Column(score.title, numeric=True) for score in record.scores)]
     rows = [
         [
@@ -145,22 +149,20 @@ def _reasons_without_value(record: RankingRecord) -> list[str]:
     for cell in record.cells:
         if cell.value is None:
             models[cell.score, cell.reason or "no reason was recorded"].append(cell.model)
-    return [
-        f"No {score_title(record, score)} for {joined(names)}: {reason.rstrip('.')}." for (score, reason), names in models.items()
-    ]
+    return [f"No {record.title(score)} for {joined(names)}: {reason.rstrip('.')}." for (score, reason), names in models.items()]
 
 
 def _ranking_table(record: RankingRecord, score: str) -> Table:
     ranking = record.ranking(score)
-    cells = cells_by_model(record, score)
+    cells = record.cells_by_model(score)
     ordered = [cells[row.model] for row in ranking.rows]
-    as_text = score_format(record, score)
+    as_text = record.number_format(score)
     seconds = NumberFormat.for_column([max((cell.seconds for cell in ordered), default=0.0)], digits=2)
     best = _separable_best(ranking)
     columns = [
         Column("Rank", numeric=True),
         Column("Model"),
-        Column(score_title(record, score), numeric=True),
+        Column(record.title(score), numeric=True),
         INTERVAL,
         Column("Not separable from", csv_titles=("not separable from ranks",)),
         Column("Largest shuffled", numeric=True, page_only=True),
@@ -183,7 +185,7 @@ def _ranking_table(record: RankingRecord, score: str) -> Table:
         for row, cell in zip(ranking.rows, ordered, strict=True)
     ]
     return Table(
-        caption=f"Ranking by {score_title(record, score)}",
+        caption=f"Ranking by {record.title(score)}",
         columns=columns,
         rows=rows,
         file_name=f"ranking-{score}",
@@ -219,36 +221,123 @@ def _notes(cells: Iterable[ScoreCell]) -> list[str]:
 def _score_against_score(source: Source[RankingRecord]) -> Figure | None:
     """A panel for each other score that has values; None when there is none."""
     record = source.record
-    primary = score_title(record, record.primary_score)
-    others = [score for score in record.scores if score.name != record.primary_score]
-    points = {
-        score.name: against_primary(
-            record,
-            {model: as_interval(cell) for model, cell in cells_by_model(record, score.name).items()},
-            last_rank=_MOST_LABELLED,
-        )
-        for score in others
-    }
-    others = [score for score in others if any(map(is_drawable, points[score.name]))]
-    if not others:
+    primary, own = record.primary_title, intervals_by_model(record, record.primary_score)
+    others = {score.name: intervals_by_model(record, score.name) for score in record.scores if score.name != record.primary_score}
+    points = {score: [*dots(record, own, other, last_rank=_MOST_LABELLED).values()] for score, other in others.items()}
+    drawn = {score: number for score, of_score in points.items() if (number := sum(map(is_drawable, of_score)))}
+    if not drawn:
         return None
     drawings = [
         scatter_figure(
-            points[score.name],
+            points[score],
             x_label=f"{primary} (score)",
-            y_label=f"{score.title} (score)",
+            y_label=f"{record.title(score)} (score)",
             identifier=f"{source.prefix}pair-{index}",
         )
-        for index, score in enumerate(others)
+        for index, score in enumerate(drawn)
     ]
-    drawn = [sum(map(is_drawable, points[score.name])) for score in others]
-    dots = counted(max(drawn), "dot") if len(set(drawn)) == 1 else f"{min(drawn)} to {max(drawn)} dots"
-    top = [row.model for row in record.ranking(record.primary_score).rows if row.rank][:_MOST_LABELLED]
+    least, most = min(drawn.values()), max(drawn.values())
+    per_panel = counted(most, "dot") if least == most else f"{least} to {most} dots"
+    top = [row.model for row in record.primary_ranking.rows if row.rank][:_MOST_LABELLED]
     numbered = ", ".join(f"{rank} {name}" for rank, name in enumerate(top, start=1))
     caption = (
-        f"{primary} against each other score, {dots} per panel, one per model, with 95 % intervals; colours as in the "
+        f"{primary} against each other score, {per_panel} per panel, one per model, with 95 % intervals; colours as in the "
         "ranking, controls hollow, their intervals cut off at the frame. Dots along a rising line: the two scores agree on the "
         "order. Numbers are ranks by "
         f"{primary}: {numbered}."
     )
     return Figure(drawings=drawings, caption=caption)
+
+
+def agreement_section(source: Source[RankingRecord]) -> Section | None:
+    """How well each score orders the models as fine-tuning does; None without fine-tuned results."""
+    record = source.record
+    if record.ground_truth is None and not record.agreement:
+        return None
+    blocks: list[Block] = []
+    if record.ground_truth is not None:
+        blocks += _agreement_figures(source, record.ground_truth)
+    if record.agreement:
+        blocks.append(_agreement_table(record))
+    if record.ground_truth is not None and record.ground_truth.unmatched:
+        names = joined(record.ground_truth.unmatched)
+        blocks.append(Paragraph(f"Fine-tuned results without a ranked model of that name: {names}.", tone="quiet"))
+    return Section(name="agreement", title="Agreement with fine-tuned results", part="evidence", blocks=blocks)
+
+
+def _agreement_figures(source: Source[RankingRecord], truth: GroundTruthRecord) -> list[Block]:
+    """The primary score against the results, with the names of the models; then the others, with its ranks."""
+    record, title, rows = source.record, source.record.primary_title, source.record.primary_ranking.rows
+    results = {
+        row.model: Interval(truth.values[row.model]) for row in rows if row.role == "candidate" and row.model in truth.values
+    }
+    points = {
+        score.name: dots(record, intervals_by_model(record, score.name), results, last_rank=len(rows)) for score in record.scores
+    }
+    of_primary = points.pop(record.primary_score)
+    named = [point._replace(name=shortened(model, _LONGEST_NAME)) for model, point in of_primary.items()]
+    known = sum(map(is_drawable, named))
+    caption = (
+        f"Results of {counted(known, 'fine-tuned model')} ({truth.column}) against {title} with its 95 % interval. A useful "
+        f"score rises from left to right. Numbers in the place of names are ranks by {title}."
+    )
+
+    def draw(*, identifier: str, is_wide: bool) -> Markup:
+        width, height = _NAMED if is_wide else _NARROW
+        shown = named if is_wide and known <= _MOST_NAMED else [*of_primary.values()]
+        return _agreement_figure(record, record.primary_score, truth, shown, identifier=identifier, width=width, height=height)
+
+    blocks: list[Block] = [figure_for_screens(draw, identifier=f"{source.prefix}agreement", caption=caption)]
+    drawings = [
+        _agreement_figure(record, score, truth, [*of_score.values()], identifier=f"{source.prefix}agreement-{place}")
+        for place, (score, of_score) in enumerate(points.items())
+        if any(map(is_drawable, of_score.values()))
+    ]
+    if drawings:
+        ranks = "; ".join(f"{row.rank} {row.model}" for row in rows if row.rank is not None and row.model in truth.values)
+        caption = f"The same for each other score. Numbers are ranks by {title}: {ranks}."
+        blocks.append(Figure(drawings=drawings, caption=caption))
+    return blocks
+
+
+def _agreement_figure(
+    record: RankingRecord,
+    score: str,
+    truth: GroundTruthRecord,
+    points: list[Point],
+    *,
+    identifier: str,
+    width: float = 300,
+    height: float = 250,
+) -> Markup:
+    own = [entry.weighted_kendall for entry in record.agreement if entry.score == score and entry.family is None]
+    agreed = "" if not own or own[0] is None else f", weighted Kendall {_CORRELATION(own[0])}"
+    return scatter_figure(
+        points,
+        x_label=f"{record.title(score)} (score)",
+        y_label=f"{truth.column} (as given){agreed}",
+        identifier=identifier,
+        width=width,
+        height=height,
+    )
+
+
+def _agreement_table(record: RankingRecord) -> Table:
+    return table_of(
+        record.agreement,
+        [
+            (Column("Score"), lambda entry: words(record.title(entry.score))),
+            (Column("Models within"), lambda entry: words(entry.family or "all models")),
+            (Column("n", numeric=True), lambda entry: whole(entry.num_models)),
+            (Column("Weighted Kendall", numeric=True), lambda entry: number(entry.weighted_kendall, _CORRELATION)),
+            (INTERVAL, lambda entry: interval(entry.low, entry.high, _CORRELATION)),
+            (Column("p (permutation)", numeric=True), lambda entry: number(entry.p_value, _P_VALUE)),
+        ],
+        caption="Rank agreement of each score with the fine-tuned results (1: same order, −1: reversed)",
+        file_name="agreement",
+        notes=[
+            f"{record.title(entry.score)}, {entry.family or 'all models'}: {entry.reason.rstrip('.')}."
+            for entry in record.agreement
+            if entry.reason
+        ],
+    )

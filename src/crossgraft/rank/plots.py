@@ -164,7 +164,7 @@ def ranking_figure(record: RankingRecord, score: str, *, identifier: str, is_wid
         is_wide: Else for a screen of about 360 pixels.
     """
     ranking = record.ranking(score)
-    title = next(entry.title for entry in record.scores if entry.name == score)
+    title = record.title(score)
     marks = family_marks(model.family for model in record.models if model.role == "candidate")
     controls = any(row.role != "candidate" for row in ranking.rows)
     lanes = _lanes(inseparable_runs(ranking.rows))

@@ -103,7 +103,7 @@ class Ranking(Result[RankingRecord]):
         import pandas as pd
 
         record = self.record
-        order = {row.model: i for i, row in enumerate(record.ranking(record.primary_score).rows)}
+        order = {row.model: i for i, row in enumerate(record.primary_ranking.rows)}
         ranks = {(ranking.score, row.model): row.rank for ranking in record.rankings for row in ranking.rows}
         rows = [
             {

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 from crossgraft.data.record import DatasetRecord
 from crossgraft.models.record import ModelRecord, Role
 from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share, SparseRecord
+from crossgraft.words.formatting import NumberFormat
 
 _END_OF_METHOD = re.compile(r", |;")
 STATIC_PRIOR = "static_prior"
@@ -290,3 +291,29 @@ class RankingRecord(SparseRecord):
     def ranking(self, score: str) -> RankingByScore:
         """The order by ``score``."""
         return next(ranking for ranking in self.rankings if ranking.score == score)
+
+    @property
+    def primary_ranking(self) -> RankingByScore:
+        """The order by the primary score."""
+        return self.ranking(self.primary_score)
+
+    def title(self, score: str) -> str:
+        """The title of the score called ``score``, or of the static prior."""
+        return (
+            "Static prior (control)" if score == STATIC_PRIOR else next(each.title for each in self.scores if each.name == score)
+        )
+
+    @property
+    def primary_title(self) -> str:
+        """The title of the primary score."""
+        return self.title(self.primary_score)
+
+    def cells_by_model(self, score: str) -> dict[str, ScoreCell]:
+        """The cells of one score."""
+        return {cell.model: cell for cell in self.cells if cell.score == score}
+
+    def number_format(self, score: str) -> NumberFormat:
+        """The decimals of one score, the same everywhere on a page."""
+        cells = self.cells_by_model(score).values()
+        widths = [cell.high - cell.low for cell in cells if cell.high is not None and cell.low is not None]
+        return NumberFormat.for_column([cell.value for cell in cells], interval_widths=widths)

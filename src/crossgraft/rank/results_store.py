@@ -14,18 +14,16 @@ import numpy as np
 
 from crossgraft.errors import DataError
 from crossgraft.models.spec import TORCHVISION_PREFIX
-from crossgraft.rank.published.benchmark import Benchmark
-from crossgraft.rank.published.sources import itm_benchmark, thesis_architectures, thesis_datasets
 from crossgraft.rank.published.tables import (
     COMPRESSED,
-    ITM_PROTOCOL,
-    THESIS_PROTOCOL,
     PublishedTable,
     architecture_name,
     imagenet_results,
     naming_table,
     published_table,
     published_tables,
+    table_of_sources,
+    thesis_datasets,
     timm_name,
 )
 from crossgraft.rank.record import KnownResult
@@ -198,12 +196,14 @@ class KnownTable(NamedTuple):
 @cache
 def published_results() -> tuple[KnownResult, ...]:
     """The shipped tables as rows of the store: final results of models, and of sources of one model."""
-    datasets = _rows(thesis_datasets(), "auc", THESIS_PROTOCOL, "thesis, Table 6.4", one_model="resnet")
-    architectures = _rows(thesis_architectures(), "auc", THESIS_PROTOCOL, "thesis, Table 6.5", one_source="imagenet")
-    itm = _rows(itm_benchmark(), "accuracy", ITM_PROTOCOL, "ITM, Table 3", scale=0.01)
-    others = [row for table in published_tables() if table.name.startswith(COMPRESSED) for row in _rows_of_table(table)]
+    sources, architectures, itm = table_of_sources(), published_table(THESIS), published_table(ITM)
+    rows = _rows(sources, [("resnet", source) for source in sources.models])
+    rows += _rows(architectures, [(model, "imagenet") for model in architectures.models])
+    others = [table for table in published_tables() if table.name.startswith(COMPRESSED)]
+    for table in [itm, *others]:
+        rows += _rows(table, [(shown_name(table.name, model), "as published") for model in table.models])
     # ResNet18 from ImageNet stands in both tables of the thesis, with the same results.
-    return tuple({row.key: row for row in [*datasets, *architectures, *itm, *others]}.values())
+    return tuple({row.key: row for row in rows}.values())
 
 
 _SHOWN = ("model", "from", "target", "metric", "value", "interval", "method", "source")
@@ -342,43 +342,13 @@ def results_of(
     return KnownTable(targets, groups, results, of_kept, spoke)
 
 
-def _rows(
-    benchmark: Benchmark,
-    metric: str,
-    protocol: str,
-    origin: str,
-    *,
-    one_model: str | None = None,
-    one_source: str | None = None,
-    scale: float = 1.0,
-) -> list[KnownResult]:
-    """One row per cell; the columns of a benchmark are models, or sources of ``one_model``."""
+def _rows(table: PublishedTable, names: Sequence[tuple[str, str]]) -> list[KnownResult]:
+    """One row per cell; ``names`` are model and source of each column."""
     return [
         KnownResult(
-            model=one_model or name,
+            model=model,
             weights=PUBLISHED_WEIGHTS,
-            source=one_source or (name if one_model else "as published"),
-            target=target,
-            target_group=group,
-            protocol=protocol,
-            metric=metric,
-            value=float(benchmark.results[t, m]) * scale,
-            origin=origin,
-        )
-        for t, (target, group) in enumerate(zip(benchmark.targets, benchmark.groups, strict=True))
-        for m, name in enumerate(benchmark.models)
-        if np.isfinite(benchmark.results[t, m])
-    ]
-
-
-def _rows_of_table(table: PublishedTable) -> list[KnownResult]:
-    """One row per cell, called by the weights that the alias table gives; as printed where those are left open."""
-    names = [timm_name(model, table=table.name) or model for model in table.models]
-    return [
-        KnownResult(
-            model=name,
-            weights=PUBLISHED_WEIGHTS,
-            source="as published",
+            source=source,
             target=target,
             target_group=group,
             protocol=table.protocol,
@@ -387,7 +357,7 @@ def _rows_of_table(table: PublishedTable) -> list[KnownResult]:
             origin=table.origin,
         )
         for t, (target, group) in enumerate(zip(table.targets, table.groups, strict=True))
-        for m, name in enumerate(names)
+        for m, (model, source) in enumerate(names)
         if np.isfinite(table.results[t, m])
     ]
 

@@ -18,19 +18,23 @@ from crossgraft.features.store import FeatureSet
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.models.backbone import describe_model
 from crossgraft.progress import Piece, Reporter, TypicalClock
-from crossgraft.rank.aggregate import Resampling
+from crossgraft.rank.assemble import tell_values
 from crossgraft.rank.evaluate import (
     INTERVAL_COST_LIMIT_SECONDS,
     FirstValues,
+    Measurements,
     ModelEvaluation,
+    Options,
+    Resampling,
+    Rounds,
     ScoreEvaluation,
+    choose_options,
     evaluate_scores,
+    measure_rounds,
     without_intervals,
 )
-from crossgraft.rank.first_values import tell_values
 from crossgraft.rank.look_ahead import LookAhead, looking_ahead
 from crossgraft.rank.zoo import Member, Zoo, score_inputs, with_controls
-from crossgraft.rank.zoo_options import Measurements, Options, Rounds, choose_options, measure_rounds
 from crossgraft.records.base import Record
 from crossgraft.running.jobs import Job, Work, num_read_back, results_of, run_jobs
 from crossgraft.scores import AnyScore, ScoreInputs

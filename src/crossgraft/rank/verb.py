@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import make_thumbnails
-from crossgraft.data.errors_first import data_errors_first
-from crossgraft.data.opening import open_divided
+from crossgraft.data.opening import data_errors_first, open_divided
 from crossgraft.data.selection import RowSelection
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import UsageError
 from crossgraft.features.passes import ResizedOnce
 from crossgraft.features.store import cache_folder
 from crossgraft.models import ModelSpec
 from crossgraft.models.device import choose_precision
 from crossgraft.models.load import require_own_weights
 from crossgraft.models.zoo import zoo_as_asked
-from crossgraft.options._option import configuration, narrowed
-from crossgraft.options.data import DatasetOptions
+from crossgraft.options._option import configuration
 from crossgraft.progress import Reporter
-from crossgraft.rank.aggregate import plan_resampling
 from crossgraft.rank.assemble import assemble_record, takes_scenario
 from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason, score_name, score_names, scores_left_out
+from crossgraft.rank.evaluate import plan_resampling
 from crossgraft.rank.feature_maps import look_at_features
 from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.model_history import find_history, look_up_known_results
@@ -38,7 +35,6 @@ from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
-from crossgraft.types import ResizePolicy
 
 
 @verb("rank", RankOptions)
@@ -73,10 +69,9 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
     chosen = choose_scores(scores)
     primary = _choose_primary(by, chosen)
     _check_scenario(options.scenario, chosen)
-    check_settings(options.workers, options.resize_policy)
     with data_errors_first(data, options):
         specs = zoo_as_asked(options.models, options, reporter)
-        RowSelection.of(narrowed(DatasetOptions, options))  # what contradicts itself comes first
+        RowSelection.of(options)  # what contradicts itself comes first
         folder = None if options.weights_dir is None else Path(options.weights_dir)
         for spec in specs:  # before any image is looked at by the models in front of it
             require_own_weights(spec, folder, allow_download=options.allow_download, reporter=reporter)
@@ -168,18 +163,6 @@ def choose_scores(scores: str | Sequence[str]) -> list[AnyScore]:
     if not wanted:
         raise UsageError("No score was named. Use --scores default, --scores all, or names separated by commas.")
     return [SCORES.get(name) for name in wanted]
-
-
-def check_settings(workers: int | None, resize_policy: str | None) -> None:
-    """What the command line checks by itself.
-
-    Raises:
-        UsageError: A number of threads below 1, or an unknown resize policy.
-    """
-    if workers is not None and workers < 1:
-        raise UsageError(f"`workers` must be at least 1 thread, found {workers}.")
-    if resize_policy is not None and resize_policy not in get_args(ResizePolicy):
-        raise UnknownNameError("resize policy", resize_policy, get_args(ResizePolicy))
 
 
 def _choose_primary(by: str | None, chosen: Sequence[AnyScore]) -> str:

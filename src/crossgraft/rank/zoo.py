@@ -20,9 +20,8 @@ from crossgraft.models.device import Precision
 from crossgraft.models.record import Role
 from crossgraft.models.spec import RANDOM
 from crossgraft.progress import Reporter, Stage
-from crossgraft.rank.aggregate import Resampling
+from crossgraft.rank.evaluate import Options, Resampling
 from crossgraft.rank.options import RankOptions
-from crossgraft.rank.zoo_options import Options
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.scores import AnyScore, ScoreInputs
 from crossgraft.types import Preprocessing

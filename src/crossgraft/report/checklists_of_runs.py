@@ -10,20 +10,16 @@ from crossgraft.options.command import RUN
 from crossgraft.report.blocks import Block, Code, Folded, Paragraph, Section
 from crossgraft.report.checklists import CHECKLISTS, Topic
 from crossgraft.report.checklists.checklist import Checklist, FilledItem, answers_of, as_csv, as_markdown, fill, tally
-from crossgraft.report.kinds import KINDS, Kind
-from crossgraft.report.source import Source, read_run
+from crossgraft.report.kinds import kind_of, read_run
+from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, table_of, words
-
-
-def _kind_of(source: Source[Any]) -> Kind:
-    return KINDS.get(source.record.kind, room="" if source.run is None else source.run.command)
 
 
 def checklists_section(source: Source[Any]) -> Section | None:
     """How much of each checklist the run answers, each topic once, and what is left; None for what is no run."""
     if source.run is None:
         return None
-    known = answers_of([(source, _kind_of(source).answers)])
+    known = answers_of([(source, kind_of(source).answers)])
     filled = {checklist: fill(checklist, known) for _, checklist in CHECKLISTS}
     counts = "; ".join(f"{checklist.title}: {tally(rows)}" for checklist, rows in filled.items())
     blocks: list[Block] = [
@@ -92,6 +88,6 @@ def filled_checklist(directories: Sequence[Path], name: str, *, as_table: bool) 
         DataError: A record is damaged.
     """
     checklist = CHECKLISTS.get(name)
-    sources = [read_run(directory, KINDS) for directory in directories]
-    filled = fill(checklist, answers_of([(source, _kind_of(source).answers) for source in sources]))
+    sources = [read_run(directory) for directory in directories]
+    filled = fill(checklist, answers_of([(source, kind_of(source).answers) for source in sources]))
     return as_csv(filled) if as_table else as_markdown(checklist, filled)

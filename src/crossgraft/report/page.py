@@ -1,4 +1,4 @@
-"""Put the page together: records in, one HTML file out."""
+"""Put the page together: records in, one HTML file out, and no sentence twice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -31,9 +31,9 @@ from crossgraft.report.blocks import (
     Section,
     Verdict,
 )
-from crossgraft.report.kinds import KINDS, Kind
-from crossgraft.report.said_once import said_once
-from crossgraft.report.source import Source, read_run
+from crossgraft.report.explorer import Explorer
+from crossgraft.report.kinds import kind_of, read_run
+from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.version import __version__
 from crossgraft.words.visible import visible
@@ -175,8 +175,7 @@ def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:
     prefixes = [""] if len(directories) == 1 else [f"run-{index}-" for index in range(1, len(directories) + 1)]
     is_at_home = len(directories) == 1 and (at is None or real_path(at) == real_path(directories[0]))
     sources = [
-        read_run(directory, KINDS, prefix=prefix, is_at_home=is_at_home)
-        for directory, prefix in zip(directories, prefixes, strict=True)
+        read_run(directory, prefix=prefix, is_at_home=is_at_home) for directory, prefix in zip(directories, prefixes, strict=True)
     ]
     parts = [_run_part(source) for source in sources]
     script = _static("report.js")
@@ -196,12 +195,8 @@ def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:
     )
 
 
-def _kind_of(source: Source[Any]) -> Kind:
-    return KINDS.get(source.record.kind, room="" if source.run is None else source.run.command)
-
-
 def _run_part(source: Source[Any]) -> RunPart:
-    kind = _kind_of(source)
+    kind = kind_of(source)
     sections = said_once([section for builder in kind.builders if (section := builder(source)) is not None])
     document = source.record.model_dump_json()
     return RunPart(
@@ -234,8 +229,8 @@ def _side_by_side(parts: Sequence[RunPart]) -> Table:
 def _together(sources: Sequence[Source[Any]]) -> list[Block]:
     """What runs of one kind show in one figure, kind by kind; nothing where one stands alone."""
     blocks: list[Block] = []
-    for kind in dict.fromkeys(_kind_of(source) for source in sources):
-        alike = {number: source for number, source in enumerate(sources, start=1) if _kind_of(source) is kind}
+    for kind in dict.fromkeys(kind_of(source) for source in sources):
+        alike = {number: source for number, source in enumerate(sources, start=1) if kind_of(source) is kind}
         if kind.together is not None and len(alike) > 1:
             blocks += kind.together(alike)
     return blocks
@@ -279,3 +274,61 @@ def _shown(value: object) -> object:
 
 def _static(name: str) -> str:
     return resources.files("crossgraft.report").joinpath("static", name).read_text(encoding="utf-8")
+
+
+_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9])")
+_LEAST_WORDS = 5
+"""Sentences of fewer words may stand anywhere."""
+_ABOVE = "See above."
+
+
+def said_once(sections: Sequence[Section]) -> list[Section]:
+    """The sections without sentences that stand in an earlier block; a check or fact whose text is left out says so."""
+    said: set[str] = set()
+    return [replace(section, blocks=_blocks(section.blocks, said)) for section in sections]
+
+
+def _blocks(blocks: Sequence[Block], said: set[str]) -> list[Block]:
+    return [new for block in blocks if (new := _block(block, said)) is not None]
+
+
+def _block(block: Block, said: set[str]) -> Block | None:
+    if isinstance(block, Verdict):
+        _add(block.answer, said)
+        return replace(block, caveat=None if block.caveat is None else _new(block.caveat, said) or None)
+    if isinstance(block, Paragraph):
+        text = _new(block.text, said)
+        return replace(block, text=text) if text else None
+    if isinstance(block, Items):
+        items = [text for item in block.items if (text := _new(item, said))]
+        return replace(block, items=items) if items else None
+    if isinstance(block, Facts):
+        return replace(block, rows=[(name, _new(value, said) or _ABOVE) for name, value in block.rows])
+    if isinstance(block, Checks):
+        return replace(block, checks=[each.model_copy(update={"text": _new(each.text, said) or _ABOVE}) for each in block.checks])
+    if isinstance(block, Figure):
+        return replace(block, caption=_new(block.caption, said))
+    if isinstance(block, Explorer):
+        return replace(block, caption=_new(block.caption, said))
+    if isinstance(block, Table):
+        return replace(block, notes=[text for note in block.notes if (text := _new(note, said))])
+    if isinstance(block, Folded):
+        inner = _blocks(block.blocks, said)
+        return replace(block, blocks=inner) if inner else None
+    return block
+
+
+def _add(text: str, said: set[str]) -> None:
+    """Put what ``text`` says among what was said; a check that became a caveat has its title before it."""
+    for sentence in _END.split(text):
+        said |= {part.casefold() for part in (sentence, sentence.partition(": ")[2]) if len(part.split()) >= _LEAST_WORDS}
+
+
+def _new(text: str, said: set[str]) -> str:
+    """As much of ``text`` as is new, which is said from now on."""
+    kept: list[str] = []
+    for sentence in _END.split(text):
+        if sentence.casefold() not in said:
+            kept.append(sentence)
+            _add(sentence, said)
+    return " ".join(kept)

@@ -1,29 +1,17 @@
-"""Read the records of a run directory, and refuse what a page could not be true to."""
+"""One run as the sections see it, and no absolute path of it: those name people, institutes and patients."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import io
-import json
-import struct
-from collections.abc import Callable
+import re
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, Generic, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
-
-from crossgraft.errors import DataError, RunDirectoryError
 from crossgraft.options.command import TypedCommand
-from crossgraft.paths import read_whole
-from crossgraft.records.base import SCHEMA_VERSION, Record, RunRecord, Thumbnail
-from crossgraft.report.paths import without_absolute_paths
+from crossgraft.records.base import Record, RunRecord, Thumbnail
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
 OtherT = TypeVar("OtherT", bound=Record)
-LARGEST_THUMBNAIL_PIXELS = 96
-_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
@@ -61,153 +49,35 @@ class Source(Generic[RecordT]):
         return replace(cast("Source[Any]", self), record=record)
 
 
-@runtime_checkable
-class ReadableKind(Protocol):
-    """As much of a kind of report as reading one needs."""
-
-    @property
-    def record_type(self) -> type[Record]:
-        """Its record."""
-        ...
-
-    @property
-    def refuse(self) -> Callable[[Any, Path], None] | None:
-        """Raises ``DataError`` for a record that contradicts itself."""
-        ...
+_START = r"(?:/|~/|[A-Za-z]:[\\/]|\\\\)"
+_QUOTED = re.compile(rf"(?P<quote>['\"])(?P<path>{_START}[^'\"\n]+)(?P=quote)")
+# Not after a word or a slash, so that "and/or", "a/b.csv" and "https://…" stay as they are.
+_BARE = re.compile(rf"(?<![\w./:\\…]){_START}(?:\\.|[^\s'\",;()\[\]])+")
 
 
-class KnownKinds(Protocol):
-    """Finds kinds of report."""
+def without_absolute_paths(text: str) -> str:
+    r"""``text`` with every absolute path cut to ``…/`` and its last part.
 
-    def find(self, name: str, *, room: str = "") -> ReadableKind | None:
-        """One kind, which the room of the command of a run probably has; None where there is none of this name."""
-        ...
-
-    def names(self) -> list[str]:
-        """All names."""
-        ...
-
-
-def read_run(directory: Path, kinds: KnownKinds, *, prefix: str = "", is_at_home: bool = True) -> Source[Any]:
-    """Read ``run.json``, ``report.json`` and, when there, ``thumbnails.json``.
-
-    Args:
-        directory: A run directory.
-        kinds: The kinds of report.
-        prefix: See ``Source``.
-        is_at_home: See ``Source``.
-
-    Raises:
-        RunDirectoryError: The directory or a file of it is missing.
-        DataError: A file, named in the message, is damaged, newer, or contradicts itself.
+    >>> without_absolute_paths("rank /home/jane/breast.npz --out 'C:\\my runs\\a' --models zoo/b.yaml")
+    "rank …/breast.npz --out '…/a' --models zoo/b.yaml"
     """
-    if not directory.is_dir():
-        raise RunDirectoryError(f"No such run directory: {directory}. Pass the folder that a crossgraft command wrote (--out).")
-    run = _validated(directory / "run.json", RunRecord)
-    report = directory / "report.json"
-    name, version = _kind(report)
-    kind = kinds.find(name, room=run.command)
-    if kind is None:
-        raise DataError(f"{report} is a report of kind {name!r}; known kinds: {', '.join(kinds.names())}.")
-    _check_version(report, version, kind.record_type)
-    record = _validated(report, kind.record_type)
-    if kind.refuse is not None:
-        kind.refuse(record, report)
-    thumbnails = _thumbnails(directory / "thumbnails.json")
-    return Source(run=run, record=record, thumbnails=thumbnails, prefix=prefix, is_at_home=is_at_home)
+    text = _QUOTED.sub(lambda match: match["quote"] + _last_part(match["path"]) + match["quote"], text)
+    return _BARE.sub(lambda match: _last_part(match[0]), text)
 
 
-def _text(path: Path) -> str:
-    try:
-        return read_whole(path).decode("utf-8")
-    except FileNotFoundError as error:
-        raise RunDirectoryError(
-            f"{path} is missing, so there is nothing to report on. Run the command again into this directory."
-        ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"Cannot read {path}: {error}.") from error
+def configuration_without_absolute_paths(value: object) -> object:
+    """The same for every text inside nested lists and mappings."""
+    if isinstance(value, str):
+        # A whole value may hold spaces, which the pattern for running text takes as the end of a path.
+        return _last_part(value) if re.match(_START, value) else without_absolute_paths(value)
+    if isinstance(value, list | tuple):
+        return [configuration_without_absolute_paths(item) for item in cast("list[object]", value)]
+    if isinstance(value, dict):
+        items = cast("dict[str, object]", value).items()
+        return {key: configuration_without_absolute_paths(item) for key, item in items}
+    return value
 
 
-def _check_version(path: Path, version: object, record_type: type[Record]) -> None:
-    field = record_type.model_fields.get("schema_version")
-    expected = SCHEMA_VERSION if field is None else int(field.default)
-    if not isinstance(version, int) or version == expected:
-        return
-    if version > expected:
-        raise DataError(f"{path} has schema version {version}; this crossgraft reads up to {expected}. Upgrade it.")
-    raise DataError(
-        f"{path} was written by an earlier version of crossgraft, which decided by another rule; this one reads schema version "
-        f"{expected}, and this is {version}. Run the command again with --overwrite, or open the report.html beside it."
-    )
-
-
-def _kind(path: Path) -> tuple[str, object]:
-    """Kind and schema version of a report."""
-    text = _text(path)
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:  # also an integer too long, and nesting too deep, to be parsed
-        raise DataError(f"{path} is damaged: {error}. Run the command again to rewrite it.") from error
-    if not isinstance(document, dict):
-        raise DataError(f"{path} is damaged: expected a JSON object. Run the command again to rewrite it.")
-    return str(document.get("kind")), document.get("schema_version", SCHEMA_VERSION)
-
-
-def _validated(path: Path, record_type: type[RecordT]) -> RecordT:
-    try:
-        return record_type.model_validate_json(_text(path))
-    except ValidationError as error:
-        raise DataError(_damaged(path, error)) from error
-
-
-def _thumbnails(path: Path) -> tuple[Thumbnail, ...]:
-    if not path.exists():
-        return ()
-    try:
-        thumbnails = TypeAdapter(list[Thumbnail]).validate_json(_text(path))
-    except ValidationError as error:
-        raise DataError(_damaged(path, error)) from error
-    if len({tuple(answer.model for answer in each.answers) for each in thumbnails if each.answers}) > 1:
-        raise DataError(f"{path} is damaged: its images have answers of different models. Run the command again.")
-    for index, thumbnail in enumerate(thumbnails):
-        size = _jpeg_size if thumbnail.jpeg_base64 else _png_size
-        width, height = size(thumbnail.jpeg_base64 or thumbnail.png_base64, where=f"{path}, image {index}")
-        if max(width, height) > LARGEST_THUMBNAIL_PIXELS:
-            raise DataError(
-                f"{path}, image {index}: {width} × {height} pixels; a report shows at most {LARGEST_THUMBNAIL_PIXELS} a "
-                "side, to protect patients. Run the command again."
-            )
-    return tuple(thumbnails)
-
-
-def _png_size(png_base64: str, *, where: str) -> tuple[int, int]:
-    """Width and height in pixels from the first chunk of a PNG file."""
-    try:
-        data = base64.b64decode(png_base64, validate=True)
-        if not data.startswith(_PNG_SIGNATURE):
-            raise DataError(f"{where}: not a PNG file. Run the command again.")
-        return struct.unpack(">II", data[16:24])
-    except (binascii.Error, ValueError, struct.error) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{where}: damaged ({error}). Run the command again.") from error
-
-
-def _jpeg_size(jpeg_base64: str, *, where: str) -> tuple[int, int]:
-    """Width and height in pixels from the frame header of a JPEG file; nothing is decoded."""
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(io.BytesIO(base64.b64decode(jpeg_base64, validate=True)), formats=["JPEG"]) as image:
-            return image.size
-    except UnidentifiedImageError as error:
-        raise DataError(f"{where}: not a JPEG file. Run the command again.") from error
-    except (binascii.Error, ValueError, OSError) as error:
-        raise DataError(f"{where}: damaged ({error}). Run the command again.") from error
-
-
-def _damaged(path: Path, error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    location = f" at {where}" if where else ""
-    return f"{path} is damaged: {first['msg']}{location}. Run the command again to rewrite it."
+def _last_part(path: str) -> str:
+    kind = PurePosixPath if path.startswith(("/", "~")) else PureWindowsPath
+    return "…/" + kind(path).name

@@ -16,8 +16,7 @@ import yaml
 from crossgraft.options.command import DATA
 from crossgraft.records.base import CheckRecord, Record, RunRecord, Severity
 from crossgraft.report.blocks import Block, Checks, Code, Facts, Folded, Items, Literature, Paragraph, Section, Verdict
-from crossgraft.report.paths import configuration_without_absolute_paths, without_absolute_paths
-from crossgraft.report.source import Source
+from crossgraft.report.source import Source, configuration_without_absolute_paths, without_absolute_paths
 from crossgraft.report.tables import Column, Table, number, table_of, words
 from crossgraft.words.formatting import MISSING, NumberFormat, counted, duration, rounded_time, short_fingerprint
 

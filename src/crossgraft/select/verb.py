@@ -12,7 +12,7 @@ from typing import Any
 from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import Dataset
 from crossgraft.data.describe import make_thumbnails
-from crossgraft.data.errors_first import data_errors_first
+from crossgraft.data.opening import data_errors_first
 from crossgraft.edit.edits import AskedEdits
 from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.models import ModelSpec

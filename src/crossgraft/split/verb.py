@@ -42,15 +42,7 @@ def split_data(data: str | Path | Dataset, options: SplitOptions, run: Run) -> D
     Cost:
         Rows are listed; no image is opened.
     """
-    selection = RowSelection(
-        split=None if options.split is None else Path(options.split),
-        holdout=options.holdout,
-        folds=options.folds,
-        fold=options.fold,
-        seed=options.seed,
-        by_default=True,
-        val_share=options.val_fraction,
-    )
+    selection = RowSelection.of(options, by_default=True, val_share=options.val_fraction)
     if not 0 <= options.val_fraction < 1:
         raise UsageError(f"--val-fraction must lie between 0 and 1 (0: no validation rows), not {options.val_fraction:g}.")
     if isinstance(data, Dataset):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crossgraft.data.checklist_answers import data_of, images_read, reading_of, rows_of, software
+from crossgraft.data.page import data_of, images_read, reading_of, rows_of, software
 from crossgraft.edit.page import edited_with
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_in_words

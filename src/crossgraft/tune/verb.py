@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crossgraft.data import Dataset
-from crossgraft.data.errors_first import data_errors_first
+from crossgraft.data.opening import data_errors_first
 from crossgraft.running.verb import Run, verb
 from crossgraft.tune.forecast import seconds_of_measuring
 from crossgraft.tune.options import TuneOptions

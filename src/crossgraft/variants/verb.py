@@ -9,7 +9,7 @@ from pathlib import Path
 
 from crossgraft.data import Dataset
 from crossgraft.data.describe import describe_dataset, make_thumbnails
-from crossgraft.data.errors_first import data_errors_first
+from crossgraft.data.opening import data_errors_first
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._option import given, options_of
 from crossgraft.records.base import Reference, Thumbnail

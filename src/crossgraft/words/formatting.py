@@ -130,6 +130,15 @@ def joined(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Names in running text; of many, the first ones and how many more.
+
+    >>> listed(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def compress_ranks(ranks: Sequence[int]) -> str:
     """Ranks with runs joined.
 

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.rank.advice import write_advice, write_checks
-from crossgraft.rank.model_history import order_models, separable
+from crossgraft.rank.advice import order_models, separable, write_advice, write_checks
 from crossgraft.rank.record import ScoreCell
 from support.model_records import model_record
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from crossgraft.errors import NotApplicable
-from crossgraft.rank.aggregate import plan_resampling
 from crossgraft.rank.assemble import build_cells, describe_score
-from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation, evaluate_scores
+from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation, evaluate_scores, plan_resampling
 from crossgraft.scores import ScoreInputs, ScoreValue, _statistics, logme, nca_gradient, nleep, scale_over_zoo, score, zoo_score
 from crossgraft.seeding import derive_seed
 from crossgraft.statistics import jackknife_interval

@@ -6,10 +6,10 @@ from scipy import stats
 
 from crossgraft.errors import DataError
 from crossgraft.rank import expected_order as module
+from crossgraft.rank.aggregate import static_prior
 from crossgraft.rank.expected_order import ColdStart, cold_start, expected_order, related_targets
 from crossgraft.rank.record import KnownResult
 from crossgraft.rank.results_store import published_results
-from crossgraft.rank.static_prior import static_prior
 
 KNOWN = ("resnet50.tv_in1k", "densenet121.tv_in1k", "mobilenetv2_100.ra_in1k")
 

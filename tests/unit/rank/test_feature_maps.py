@@ -8,8 +8,15 @@ from torch import nn
 
 from crossgraft.models import ModelSpec
 from crossgraft.rank import feature_maps
-from crossgraft.rank.feature_maps import LOSS_WEIGHTS, feature_spread, itm_by_weight, projected_features, way_of_itm
-from crossgraft.rank.network_kinds import architecture_kind, pretraining_kind
+from crossgraft.rank.feature_maps import (
+    LOSS_WEIGHTS,
+    architecture_kind,
+    feature_spread,
+    itm_by_weight,
+    pretraining_kind,
+    projected_features,
+    way_of_itm,
+)
 from crossgraft.scores import itm, itm_dispersion
 
 

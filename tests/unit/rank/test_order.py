@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crossgraft.rank.model_history import difference, order_models, separable
+from crossgraft.rank.advice import difference, order_models, separable
 from crossgraft.rank.record import ScoreCell
 from crossgraft.statistics import jackknife_interval
 

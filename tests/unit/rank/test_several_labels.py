@@ -9,9 +9,8 @@ import pytest
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import DataError, NotApplicable
 from crossgraft.rank.advice import check_targets
-from crossgraft.rank.aggregate import plan_resampling
 from crossgraft.rank.assemble import build_cells
-from crossgraft.rank.evaluate import ModelEvaluation, evaluate_scores
+from crossgraft.rank.evaluate import ModelEvaluation, evaluate_scores, plan_resampling
 from crossgraft.scores import (
     ScoreInputs,
     ScoreValue,

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from crossgraft.errors import DataError
-from crossgraft.rank.static_prior import relative_ranks, static_prior
+from crossgraft.rank.aggregate import relative_ranks, static_prior
 
 cells = st.integers(-3, 3).map(float) | st.just(float("nan"))
 histories = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=cells)

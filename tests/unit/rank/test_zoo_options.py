@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 
-from crossgraft.rank.aggregate import plan_resampling
-from crossgraft.rank.evaluate import evaluate_scores
-from crossgraft.rank.zoo_options import Rounds, choose_options, measure_rounds
+from crossgraft.rank.evaluate import Rounds, choose_options, evaluate_scores, measure_rounds, plan_resampling
 from crossgraft.scores import ScoreInputs, ScoreValue, ZooOption, adaptive_etas, itm, itm_dispersion, score
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossgraft.report.paths import configuration_without_absolute_paths, without_absolute_paths
+from crossgraft.report.source import configuration_without_absolute_paths, without_absolute_paths
 
 
 @pytest.mark.parametrize(

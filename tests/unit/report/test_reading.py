@@ -5,7 +5,7 @@ import pytest
 from crossgraft import write_report
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Facts, Folded, Items, Paragraph, Section, Verdict
-from crossgraft.report.said_once import said_once
+from crossgraft.report.page import said_once
 from support.every_record import EXAMPLES, record_of
 from support.few_figures import leave_out_drawings
 from support.read_pages import ReadPage

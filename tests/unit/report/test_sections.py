@@ -19,8 +19,7 @@ from crossgraft.rank.page import (
     verdict_section,
     warnings_section,
 )
-from crossgraft.rank.page_agreement import agreement_section
-from crossgraft.rank.page_scores import rankings_section, scores_section
+from crossgraft.rank.page_scores import agreement_section, rankings_section, scores_section
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph, Verdict
 from crossgraft.report.kinds import KINDS

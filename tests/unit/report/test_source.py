@@ -7,8 +7,7 @@ import json
 import pytest
 
 from crossgraft.errors import DataError, RunDirectoryError
-from crossgraft.report.kinds import KINDS
-from crossgraft.report.source import read_run
+from crossgraft.report.kinds import read_run
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def change(path, **fields):
 
 
 def test_everything_is_read(directory, ranking, examples):
-    source = read_run(directory, KINDS, prefix="run-1-")
+    source = read_run(directory, prefix="run-1-")
     assert source.record == ranking
     assert source.run == examples.run_record()
     assert len(source.thumbnails) == 8
@@ -31,19 +30,19 @@ def test_everything_is_read(directory, ranking, examples):
 
 def test_thumbnails_are_optional(directory):
     (directory / "thumbnails.json").unlink()
-    assert read_run(directory, KINDS).thumbnails == ()
+    assert read_run(directory).thumbnails == ()
 
 
 def test_missing_directory(tmp_path):
     with pytest.raises(RunDirectoryError, match=r"No such run directory: .*nowhere"):
-        read_run(tmp_path / "nowhere", KINDS)
+        read_run(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("name", ["run.json", "report.json"])
 def test_missing_file(directory, name):
     (directory / name).unlink()
     with pytest.raises(RunDirectoryError, match=rf"{name} is missing"):
-        read_run(directory, KINDS)
+        read_run(directory)
 
 
 @pytest.mark.parametrize("name", ["run.json", "report.json", "thumbnails.json"])
@@ -51,37 +50,37 @@ def test_missing_file(directory, name):
 def test_damaged_file(directory, name, content):
     (directory / name).write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=name):
-        read_run(directory, KINDS)
+        read_run(directory)
 
 
 def test_a_file_that_is_no_text(directory):
     (directory / "report.json").write_bytes(b"\xff\xfe\x00\x81")
     with pytest.raises(DataError, match=r"Cannot read .*report\.json"):
-        read_run(directory, KINDS)
+        read_run(directory)
 
 
 def test_a_wrong_field_is_named(directory):
     change(directory / "report.json", advice=3)
     with pytest.raises(DataError, match=r"report\.json is damaged: .* at advice"):
-        read_run(directory, KINDS)
+        read_run(directory)
 
 
 def test_unknown_kind(directory):
     change(directory / "report.json", kind="horoscope")
     with pytest.raises(DataError, match=r"'horoscope'; known kinds: audit, .*ranking"):
-        read_run(directory, KINDS)
+        read_run(directory)
 
 
 def test_newer_schema(directory):
     change(directory / "report.json", schema_version=999)
     with pytest.raises(DataError, match=r"schema version 999.*Upgrade"):
-        read_run(directory, KINDS)
+        read_run(directory)
 
 
 def test_a_ranking_without_its_primary_score(directory):
     change(directory / "report.json", primary_score="itm")
     with pytest.raises(DataError, match="no ranking by its primary score itm"):
-        read_run(directory, KINDS)
+        read_run(directory)
 
 
 @pytest.mark.parametrize("lost", ["models", "scores", "cells"])
@@ -89,7 +88,7 @@ def test_a_record_that_contradicts_itself(directory, lost):
     document = json.loads((directory / "report.json").read_text(encoding="utf-8"))
     change(directory / "report.json", **{lost: document[lost][1:]})
     with pytest.raises(DataError, match=r"mentions .* but lacks"):
-        read_run(directory, KINDS)
+        read_run(directory)
 
 
 def test_the_ranking_inside_a_demo_is_checked_too(tmp_path, examples):
@@ -98,13 +97,13 @@ def test_the_ranking_inside_a_demo_is_checked_too(tmp_path, examples):
     document["ranking"]["models"].pop()
     (directory / "report.json").write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(DataError, match=r"mentions .* but lacks"):
-        read_run(directory, KINDS)
+        read_run(directory)
 
 
 def test_large_images_of_patients_are_refused(directory, examples, ranking):
     examples.write_run(directory, ranking, images=examples.thumbnails(["a"], side=97))
     with pytest.raises(DataError, match=r"image 0: 97 × 97 pixels; .* at most 96"):
-        read_run(directory, KINDS)
+        read_run(directory)
 
 
 @pytest.mark.parametrize("content", ["bm8gcG5n", "not base64!", "iVBORw0KGgo="])
@@ -112,7 +111,7 @@ def test_thumbnails_that_are_no_png(directory, content):
     images = [{"class_name": "a", "png_base64": content}]
     (directory / "thumbnails.json").write_text(json.dumps(images), encoding="utf-8")
     with pytest.raises(DataError, match=r"thumbnails\.json, image 0: (not a PNG|damaged)"):
-        read_run(directory, KINDS)
+        read_run(directory)
 
 
 @pytest.mark.parametrize("changes", [{"certainty": -0.1}, {"certainty": float("nan")}, {"model": "another"}])
@@ -123,4 +122,4 @@ def test_answers_that_no_run_writes_are_refused(directory, changes):
     images[1]["answers"] = [{**images[1]["answers"][0], **changes}]
     (directory / "thumbnails.json").write_text(json.dumps(images), encoding="utf-8")
     with pytest.raises(DataError, match=r"thumbnails\.json"):
-        read_run(directory, KINDS)
+        read_run(directory)

@@ -189,7 +189,7 @@ def test_a_published_table_is_replayed_without_its_publication():
 def read_like_own(name):
     from crossgraft.rank.published.tables import published_table
 
-    return published_table(name).benchmark()
+    return published_table(name)
 
 
 def test_select_is_never_worse_than_the_plain_list_where_val_is_below_its_limit(tmp_path):

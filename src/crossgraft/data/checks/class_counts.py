@@ -10,12 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from crossgraft.data.checks.record import FindingRecord
-from crossgraft.data.checks.survey import Survey, finding, listed
+from crossgraft.data.checks.survey import Survey, finding
 from crossgraft.data.class_names import look_alikes
-from crossgraft.data.rows import ImageRows
-from crossgraft.data.sources import SourceRows
+from crossgraft.data.fingerprint import ListedRows
 from crossgraft.records.base import Severity
-from crossgraft.words.formatting import count, counted, joined
+from crossgraft.words.formatting import count, counted, joined, listed
 
 
 def check_alike_classes(survey: Survey) -> list[FindingRecord]:
@@ -59,7 +58,7 @@ def check_alike_groups(survey: Survey) -> list[FindingRecord]:
     return [finding("alike_groups", title, "warning", alike.text + where, advice=ADVICE, images=alike.rows)]
 
 
-def find_alike_groups(images: ImageRows | SourceRows) -> AlikeGroups:
+def find_alike_groups(images: ListedRows) -> AlikeGroups:
     """Look-alikes among the known groups."""
     if images.groups is None:
         return AlikeGroups([], "")

@@ -9,10 +9,10 @@ import numpy as np
 
 from crossgraft.data.checks.class_counts import ADVICE, find_alike_groups
 from crossgraft.data.checks.record import ColumnRecord, FindingRecord
-from crossgraft.data.checks.survey import Survey, finding, listed
+from crossgraft.data.checks.survey import Survey, finding
 from crossgraft.seeding import generator
 from crossgraft.types import ClassIndices, Groups
-from crossgraft.words.formatting import count, counted, percent
+from crossgraft.words.formatting import count, counted, listed, percent
 
 NUM_FOLDS = 5
 NUM_BINS = 10

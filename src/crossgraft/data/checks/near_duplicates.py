@@ -10,7 +10,7 @@ import scipy
 from jaxtyping import Float, Float32, Int, UInt8
 
 from crossgraft.data.checks.record import FindingRecord
-from crossgraft.data.checks.survey import Survey, finding, pictures, tallied
+from crossgraft.data.checks.survey import Survey, finding, tallied
 from crossgraft.data.inspection import THUMBNAIL_SIDE
 from crossgraft.words.formatting import count, counted
 
@@ -47,7 +47,7 @@ def check_identical_across(survey: Survey) -> list[FindingRecord]:
         text = f"No picture is in more than one of {', '.join(survey.split_names)}, pixel by pixel."
         return [finding("identical_across", title, "passed", text)]
     verb = "is" if len(shared) == 1 else "are"
-    text = f"{pictures(len(shared))} {verb} in more than one split, pixel by pixel ({survey.pairs_of_splits(shared)})."
+    text = f"{counted(len(shared), 'picture')} {verb} in more than one split, pixel by pixel ({survey.pairs_of_splits(shared)})."
     advice = "Keep each in one split only: a test on images that were trained on measures memory."
     return [finding("identical_across", title, "unsound", text, advice=advice, images=shared)]
 
@@ -60,7 +60,7 @@ def check_conflicting_labels(survey: Survey) -> list[FindingRecord]:
         text = "No picture has two different labels."
         return [finding("conflicting_labels", title, "passed", text)]
     verb = "is" if len(conflicts) == 1 else "are"
-    text = f"{pictures(len(conflicts))} {verb} there more than once with different labels."
+    text = f"{counted(len(conflicts), 'picture')} {verb} there more than once with different labels."
     advice = "Look at them and correct or remove them."
     return [finding("conflicting_labels", title, "unsound", text, advice=advice, images=conflicts)]
 
@@ -81,7 +81,7 @@ def check_pictures_of_two_groups(survey: Survey) -> list[FindingRecord]:
         text = f"No picture belongs to two of the {count(len(np.unique(groups[known])))} groups (column {survey.group_column})."
         return [finding("pictures_of_two_groups", title, "passed", text)]
     verb = "belongs" if len(shared) == 1 else "belong"
-    text = f"{pictures(len(shared))} {verb} to more than one group (column {survey.group_column})."
+    text = f"{counted(len(shared), 'picture')} {verb} to more than one group (column {survey.group_column})."
     advice = "Either the groups are wrong or the images are: a split by group cannot keep such a picture on one side."
     return [finding("pictures_of_two_groups", title, "unsound", text, advice=advice, images=shared)]
 

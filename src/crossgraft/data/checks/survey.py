@@ -18,11 +18,11 @@ from crossgraft.data.checks.record import DataCheckRecord, FindingRecord
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.describe import thumbnail_png
+from crossgraft.data.fingerprint import ListedRows
 from crossgraft.data.inspection import inspect_images
 from crossgraft.data.listing import list_rows, look_at_rows, make_request
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.selection import RowSelection
-from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import Split
 from crossgraft.options.data import SourceOptions
 from crossgraft.progress import Reporter
@@ -30,7 +30,6 @@ from crossgraft.records.base import Severity, Thumbnail
 from crossgraft.result import Result
 from crossgraft.tasks import task_of
 from crossgraft.types import Targets
-from crossgraft.words.formatting import counted
 from crossgraft.words.visible import csv_text
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 1000
 """Groups of images that a finding lists; it counts all."""
-_MOST_NAMED = 5
 
 
 def finding(
@@ -53,7 +51,6 @@ def finding(
     reasons: Sequence[str] = (),
 ) -> FindingRecord:
     """A finding about ``images``: groups of row numbers from 0, which people see from 1; ``reasons`` one per group, or none."""
-    listed = [[int(row) + 1 for row in group] for group in images[:MOST_LISTED]]
     return FindingRecord(
         check=check,
         title=title,
@@ -61,15 +58,9 @@ def finding(
         text=text,
         advice=advice,
         num_groups=len(images),
-        images=listed,
+        images=[[int(row) + 1 for row in group] for group in images[:MOST_LISTED]],
         reasons=list(reasons[:MOST_LISTED]),
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names in running text; of many, the first five and how many more."""
-    shown = ", ".join(names[:_MOST_NAMED])
-    return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"
 
 
 def tallied(kinds: Iterable[str]) -> str:
@@ -80,11 +71,6 @@ def tallied(kinds: Iterable[str]) -> str:
     """
     counts = Counter(kinds)
     return ", ".join(f"{count} in {kind}" for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def pictures(number: int) -> str:
-    """A count of pictures and its noun."""
-    return counted(number, "picture")
 
 
 EXIT_UNSOUND = 3
@@ -285,9 +271,7 @@ def survey_location(
     return survey_rows(looked, problems=rows.problems)
 
 
-def _split_of(
-    rows: SourceRows | ImageRows, selection: RowSelection, targets: Targets, class_names: Sequence[str]
-) -> Split | None:
+def _split_of(rows: ListedRows, selection: RowSelection, targets: Targets, class_names: Sequence[str]) -> Split | None:
     """The split that other commands use; None where the data have parts, which are looked at as they are."""
     is_kept = rows.splits is not None and selection.keeps_official
     return None if is_kept else selection.make_split(rows, targets, class_names)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crossgraft.data._room import room_for
+from crossgraft.compute import room_for
 from crossgraft.data.decoding import composite_on_black
 from crossgraft.data.medical.dicom_file import (
     PixelLayout,

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from crossgraft.compute import require_memory
-from crossgraft.data._room import room_for
+from crossgraft.compute import require_memory, room_for
 from crossgraft.data.medical.display import Display, LookupTable, Window, WindowPolicy
 from crossgraft.data.medical.formats import DICOM_MARK, DICOM_MARK_AT, GZIP_MARK, UnreadableFileError
 

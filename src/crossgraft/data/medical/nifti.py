@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from crossgraft.data._room import room_for
+from crossgraft.compute import room_for
 from crossgraft.data.decoding import composite_on_black
 from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, WindowPolicy, display_table, look_up, show_wide
 from crossgraft.data.medical.formats import GZIP_MARK, UnreadableFileError, named_problems

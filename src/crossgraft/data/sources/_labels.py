@@ -14,63 +14,20 @@ from crossgraft.plain_types import Uncertain
 from crossgraft.words.formatting import counted
 
 PATH_COLUMNS = (
-    "path",
-    "image",
-    "file",
-    "filename",
-    "file_name",
-    "image_path",
-    "filepath",
-    "file_path",
-    "image_id",
-    "image_name",
-    "image_file",
-    "image_filename",
-    "image_file_name",
-    "image_index",
-    "img",
-    "img_id",
-    "img_name",
-    "img_path",
+    "path", "image", "file", "filename", "file_name", "image_path", "filepath", "file_path", "image_id", "image_name",
+    "image_file", "image_filename", "image_file_name", "image_index", "img", "img_id", "img_name", "img_path",
     "id_code",
-)
+)  # fmt: skip
 LABEL_COLUMNS = ("label", "class", "target", "dx", "diagnosis", "finding_labels", "class_name", "label_name")
 RARER_PATH_COLUMNS = (
-    "id",
-    "isic_id",
-    "file_id",
-    "slide_id",
-    "paths",
-    "files",
-    "images",
-    "filenames",
-    "filepaths",
-    "image_paths",
-    "image_filepath",
-    "img_file",
-    "fname",
-)
+    "id", "isic_id", "file_id", "slide_id", "paths", "files", "images", "filenames", "filepaths", "image_paths",
+    "image_filepath", "img_file", "fname",
+)  # fmt: skip
 """Looked for where none of the usual names is there; they may be the names of something else."""
 RARER_LABEL_COLUMNS = (
-    "labels",
-    "classes",
-    "targets",
-    "class_label",
-    "class_id",
-    "label_id",
-    "category",
-    "classification",
-    "diagnostic",
-    "diagnosis_1",
-    "benign_malignant",
-    "level",
-    "grade",
-    "finding",
-    "findings",
-    "disease",
-    "pathology",
-    "species",
-)
+    "labels", "classes", "targets", "class_label", "class_id", "label_id", "category", "classification", "diagnostic",
+    "diagnosis_1", "benign_malignant", "level", "grade", "finding", "findings", "disease", "pathology", "species",
+)  # fmt: skip
 SPLIT_COLUMNS = ("split", "partition", "subset")
 
 

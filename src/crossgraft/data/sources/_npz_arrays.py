@@ -19,16 +19,9 @@ from crossgraft.errors import DataError, OutOfMemoryError, nearest_names
 
 # What damaged archives and arrays are known to raise.
 _READ_ERRORS = (
-    ValueError,
-    OSError,
-    EOFError,
-    SyntaxError,
-    NotImplementedError,
-    RuntimeError,
-    zlib.error,
-    lzma.LZMAError,
+    ValueError, OSError, EOFError, SyntaxError, NotImplementedError, RuntimeError, zlib.error, lzma.LZMAError,
     zipfile.BadZipFile,
-)
+)  # fmt: skip
 _HEADER_BYTES = 2**14
 """More than numpy allows a header to have; a header may announce a length of gigabytes."""
 _ADVICE = "Free some memory, or save fewer or smaller images."

@@ -12,7 +12,7 @@ import numpy as np
 from crossgraft.data._groups import Confidential
 from crossgraft.data.cells import one_spelling
 from crossgraft.data.file_counts import NO_FILES, FileCounts
-from crossgraft.data.fingerprint import listing_fingerprint, training_fingerprint
+from crossgraft.data.fingerprint import ListedRows
 from crossgraft.data.medical.files import DicomPlace
 from crossgraft.errors import DataError, UsageError
 from crossgraft.plain_types import Uncertain
@@ -137,7 +137,7 @@ class SourceRequest:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SourceRows(Confidential):
+class SourceRows(Confidential, ListedRows):
     """The rows of the split that was asked for; nothing in here depends on any other row.
 
     Attributes:
@@ -198,20 +198,10 @@ class SourceRows(Confidential):
         )
         return replace(self, groups=merged.values, notices=(*self.notices, *(notice if merged.num_merged else ())))
 
-    def fingerprint_of_split(self, train: np.ndarray) -> str:
-        """What a split is known by whose training rows are these: 12 hexadecimal digits."""
-        names = [self.image_names[int(row)] for row in train]
-        return training_fingerprint(names, self.labels[train], None if self.groups is None else self.groups[train])
-
     @property
-    def listing_fingerprint(self) -> str:
-        """64 hexadecimal digits of names, labels and groups: what a ``Split`` of these rows belongs to."""
-        return listing_fingerprint(self.image_names, self.labels, self.groups)
-
-    @property
-    def rows_fingerprint(self) -> str:
-        """The same of names and labels alone."""
-        return listing_fingerprint(self.image_names, self.labels, None)
+    def row_names(self) -> Sequence[str]:
+        """As they are called in messages."""
+        return self.image_names
 
 
 class DataSource(ABC):

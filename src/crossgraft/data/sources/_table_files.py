@@ -30,7 +30,7 @@ from crossgraft.data.sources._table import TABLE_EXTENSIONS, TextTable, read_tab
 from crossgraft.data.sources.image_folder import files_in, folders_in
 from crossgraft.errors import DataError
 from crossgraft.paths import is_file, is_folder, shortened
-from crossgraft.words.formatting import counted
+from crossgraft.words.formatting import counted, listed
 
 _TABLES = tuple(name + extension for name in ("metadata", "labels") for extension in TABLE_EXTENSIONS)
 _CLASSES = "classes.txt"
@@ -366,8 +366,8 @@ def _notices_of_places(below: Sequence[Path], root: Path, num_rows: int) -> tupl
     if not below:
         return ()
     homes = list(dict.fromkeys(path.parent.relative_to(root).as_posix() for path in below))
-    shown = ", ".join(homes[:_MOST_PLACES]) + (f" and {len(homes) - _MOST_PLACES} more" if len(homes) > _MOST_PLACES else "")
-    return (f"Found by name in folders below ({shown}): {len(below)} of {counted(num_rows, 'image')}, not where the table says.",)
+    where = listed(homes, _MOST_PLACES)
+    return (f"Found by name in folders below ({where}): {len(below)} of {counted(num_rows, 'image')}, not where the table says.",)
 
 
 def _advice(cell: str, root: Path) -> str:

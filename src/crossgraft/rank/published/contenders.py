@@ -8,9 +8,16 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import stats
 
-from crossgraft.rank.aggregate import Evidence, aggregate, borda, combine_evidence, fit_parameters, robust_rank_aggregation
+from crossgraft.rank.aggregate import (
+    Evidence,
+    aggregate,
+    borda,
+    combine_evidence,
+    fit_parameters,
+    robust_rank_aggregation,
+    static_prior,
+)
 from crossgraft.rank.published.benchmark import Benchmark, Results
-from crossgraft.rank.static_prior import static_prior
 
 PRIOR = "static_prior"
 FITTED = "aggregate"

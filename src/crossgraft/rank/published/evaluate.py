@@ -1,9 +1,8 @@
-"""How well each contender predicts the results of a benchmark."""
+"""How well each contender predicts the results of a benchmark, and what that supports, in a sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -11,30 +10,23 @@ from jaxtyping import Float64
 from crossgraft.rank.ground_truth import noise_ceiling
 from crossgraft.rank.published.benchmark import Benchmark, Results
 from crossgraft.rank.published.contenders import PRIOR, Contender, contenders, prior_residual
-from crossgraft.rank.published.means import mean_over_targets
-from crossgraft.rank.published.record import (
-    CitedTable,
-    FriedmanRecord,
-    MeanRecord,
-    MethodRecord,
-    ReproductionRecord,
-    ScenarioRecord,
-)
-from crossgraft.rank.published.sources import PUBLISHED_SCORES, TARGETS, TITLES, shipped
-from crossgraft.rank.published.verdict import conclusion
+from crossgraft.rank.published.record import FriedmanRecord, MeanRecord, MethodRecord, ScenarioRecord
 from crossgraft.statistics import (
     LEAST_REGRETS,
     friedman,
     kendall,
+    mean_interval,
     relative_top_k_accuracy,
     spearman,
     top_1_regret,
     weighted_kendall,
     weighted_kendall_itm,
 )
+from crossgraft.words.formatting import NumberFormat
 
 PerTarget = Float64[np.ndarray, " num_targets"]
 Measure = Callable[[np.ndarray, np.ndarray], float]
+MIN_GROUPS = 3
 
 OTHER_MEASURES: Mapping[str, Measure] = {
     "spearman": spearman,
@@ -79,7 +71,7 @@ def ceiling(benchmark: Benchmark) -> MeanRecord | None:
 def judge(benchmark: Benchmark, entry: Contender, prior: Results) -> MethodRecord:
     """One contender on every target, and its means with intervals."""
     taus = agreement_by_target(entry.values, benchmark.results)
-    regrets = np.array([_on_target(top_1_regret, entry.values, benchmark.results, t) for t in _targets(benchmark)])
+    regrets = _by_target(top_1_regret, entry.values, benchmark.results)
     gains = taus - agreement_by_target(prior, benchmark.results)
     residuals = agreement_by_target(entry.values, prior_residual(benchmark, prior))
     has_shares = bool(np.nanmin(benchmark.results) > 0)
@@ -87,9 +79,7 @@ def judge(benchmark: Benchmark, entry: Contender, prior: Results) -> MethodRecor
         name: float(np.nanmean(values))
         for name, measure in OTHER_MEASURES.items()
         if (has_shares or not name.startswith("relative"))
-        and np.isfinite(
-            values := np.array([_on_target(measure, entry.values, benchmark.results, t) for t in _targets(benchmark)])
-        ).any()
+        and np.isfinite(values := _by_target(measure, entry.values, benchmark.results)).any()
     }
     is_prior, is_single = entry.name == PRIOR, entry.role in ("score", "part of a score")
     return MethodRecord(
@@ -124,7 +114,27 @@ def printed_methods(benchmark: Benchmark, prior: Results) -> list[MethodRecord]:
 
 def agreement_by_target(values: Results, truth: Results) -> PerTarget:
     """Weighted Kendall on each target over the models that have both numbers; NaN where it is undefined."""
-    return np.array([_on_target(weighted_kendall, values, truth, target) for target in range(len(truth))])
+    return _by_target(weighted_kendall, values, truth)
+
+
+def mean_over_targets(
+    values: PerTarget, groups: Sequence[str], *, limits: tuple[float, float] = (-np.inf, np.inf), least: int = MIN_GROUPS
+) -> MeanRecord:
+    """Mean over the targets where the value is defined, with the interval of ``mean_interval`` over groups of targets.
+
+    Args:
+        values: One per target; NaN = undefined.
+        groups: Group of each target.
+        limits: Between which the quantity lies.
+        least: Fewest groups for an interval; regrets, many of which are 0, need ``statistics.LEAST_REGRETS``.
+    """
+    defined = np.isfinite(values)
+    if not defined.any():
+        return MeanRecord(value=None, num_targets=0)
+    whole = mean_interval(values[defined], np.asarray(groups)[defined], limits=limits, least=least)
+    return MeanRecord(
+        value=whole.mean, low=whole.low, high=whole.high, num_targets=int(defined.sum()), no_interval_reason=whole.reason or None
+    )
 
 
 def compare(methods: Iterable[MethodRecord]) -> FriedmanRecord | None:
@@ -138,113 +148,69 @@ def compare(methods: Iterable[MethodRecord]) -> FriedmanRecord | None:
     return FriedmanRecord(methods=[method.title for method in scores], num_targets=len(values), **ranks)
 
 
-def _targets(benchmark: Benchmark) -> range:
-    return range(len(benchmark.targets))
+def _by_target(measure: Measure, values: Results, truth: Results) -> PerTarget:
+    known = np.isfinite(values) & np.isfinite(truth)
+    rows = zip(values, truth, known, strict=True)
+    return np.array([measure(a[both], b[both]) if both.sum() > 1 else np.nan for a, b, both in rows])
 
 
-def _on_target(measure: Measure, values: Results, truth: Results, target: int) -> float:
-    both = np.isfinite(values[target]) & np.isfinite(truth[target])
-    if both.sum() < 2:
-        return float("nan")
-    return measure(values[target, both], truth[target, both])
+_TWO = NumberFormat(decimals=2)
 
 
-THESIS = "Thesis, chapter 6"
-ITM = "ITM"
+def conclusion(methods: Sequence[MethodRecord], groups: Sequence[str]) -> str:
+    """Whether anything beats a ranking that ignores the target, and whether the fitted one earns its place."""
+    return " ".join(sentence for sentence in (_against_prior(methods), _fitted(methods, groups)) if sentence)
 
 
-def reproduce_table(benchmark: Benchmark, scenario: str, table: str) -> ReproductionRecord:
-    """Number of printed weighted Kendalls that follow from the shipped scores and AUCs at two decimals."""
-    printed: Mapping[str, Mapping[str, float | None]] = shipped("thesis")[scenario]["printed_tau"]
-    taus = {name: agreement_by_target(benchmark.columns[name].values, benchmark.results) for name in PUBLISHED_SCORES}
-    pairs = [(row[name], taus[name][t]) for t, row in enumerate(printed.values()) for name in PUBLISHED_SCORES]
-    return ReproductionRecord(
-        table=table,
-        num_cells=sum(cell is not None for cell, _ in pairs),
-        num_equal=sum(cell is not None and round(tau, 2) == cell for cell, tau in pairs),
-        num_undefined=sum(cell is None and np.isnan(tau) for cell, tau in pairs),
+def _fitted(methods: Sequence[MethodRecord], groups: Sequence[str]) -> str:
+    """The rule: the aggregation becomes the default only if its gain over the best single score is clear."""
+    fitted = next((method for method in methods if method.role == "fitted"), None)
+    scores = [method for method in methods if method.role == "score" and method.mean.value is not None]
+    if fitted is None or not scores:
+        return ""
+    best = max(scores, key=lambda method: _value(method.mean))
+    difference = np.array(fitted.weighted_kendall, dtype=np.float64) - np.array(best.weighted_kendall, dtype=np.float64)
+    gain = mean_over_targets(difference, groups)
+    verdict = "earns" if gain.low is not None and gain.low > 0 else "does not earn"
+    return (
+        f"Against the best single score, {best.title}, the aggregation gains {estimate(gain)}: it {verdict} its place as default."
     )
 
 
-def ablation_table(benchmark: Benchmark, figure: str) -> CitedTable:
-    """The two terms alone and their product: what the figure draws, recomputed from the shipped parts."""
-    names = ("lp", "fu", "ours")
-    taus = {name: agreement_by_target(benchmark.columns[name].values, benchmark.results) for name in names}
-    rows: list[list[str | float | None]] = [
-        [target, *(float(taus[name][t]) for name in names)] for t, target in enumerate(benchmark.targets)
-    ]
-    rows.append(["Mean", *(float(taus[name].mean()) for name in names)])
-    return CitedTable(
-        title=f"{figure}: both terms alone and together (weighted Kendall, recomputed)",
-        source=THESIS,
-        columns=["Target", *(TITLES[name] for name in names)],
-        rows=rows,
-        decimals=2,
+def _against_prior(methods: Sequence[MethodRecord]) -> str:
+    prior = next(method for method in methods if method.role == "control")
+    rivals = [method for method in methods if method.gain is not None and method.gain.value is not None]
+    if not rivals:
+        return (
+            f"The static prior alone, the mean rank on the other targets, reaches a mean weighted Kendall of "
+            f"{estimate(prior.mean)}; no score is there to compare it with."
+        )
+    best = max(rivals, key=lambda method: _value(method.mean))
+    clear = [method for method in rivals if method.gain and (method.gain.low or 0) > 0]
+    if not clear:
+        return (
+            f"Nothing beats the static prior, the mean rank on the other targets (mean weighted Kendall "
+            f"{estimate(prior.mean)}): the highest mean of the others is that of {best.title}, {_TWO(best.mean.value)}, "
+            f"and the difference of {estimate(best.gain)} may be chance."
+        )
+    winner = max(clear, key=lambda method: _value(method.gain))
+    return (
+        f"{winner.title} beats the static prior, the mean rank on the other targets (mean weighted Kendall "
+        f"{estimate(prior.mean)}), by {estimate(winner.gain)}; it is the best of {len(rivals)} that were tried, so expect "
+        "less on new targets."
     )
 
 
-def auc_table(scenario: str, title: str) -> CitedTable:
-    """Tables 6.4 and 6.5: AUC × 100 of every source on every target, and recomputed means."""
-    tables = shipped("thesis")[scenario]
-    scale = 100 / tables["auc_unit"]
-    columns = [[None if cell is None else cell * scale for cell in tables["auc"][target]] for target in tables["targets"]]
-    rows: list[list[str | float | None]] = []
-    for s, source in enumerate(tables["sources"]):
-        cells = [column[s] for column in columns]
-        rows.append([source, *cells, _mean(cells)])
-    return CitedTable(
-        title=title, source=THESIS, columns=["Source", *TARGETS.values(), "Mean"], rows=rows, decimals=2,
-        notes=["The column Mean is recomputed; a source is not transferred to itself."],
-    )  # fmt: skip
+def estimate(mean: MeanRecord | None) -> str:
+    """A value with its interval.
+
+    >>> estimate(MeanRecord(value=0.5, low=0.31, high=0.69, num_targets=9))
+    '0.50 [0.31, 0.69]'
+    """
+    if mean is None or mean.value is None:
+        return _TWO(None)
+    return _TWO(mean.value) + ("" if mean.low is None else f" {_TWO.interval(mean.low, mean.high)}")
 
 
-def itm_tables() -> list[CitedTable]:
-    """Tables 1 to 4 of ITM as printed, with averages recomputed from their cells."""
-    tables = shipped("itm")
-    accuracy: dict[str, dict[str, float]] = tables["table3_accuracy"]
-    targets: list[str] = tables["datasets"]
-    rows: list[list[str | float | None]] = [
-        [model, *(cells[t] for t in targets), _mean([cells[t] for t in targets])] for model, cells in accuracy.items()
-    ]
-    return [
-        _method_table("Table 1: weighted Kendall", tables["table1_tau_w"], targets, decimals=2),
-        _method_table("Table 1: seconds", tables["table1_seconds"], targets, decimals=2),
-        _itm_ablation(tables["table2_ablation"]),
-        CitedTable(
-            title="Table 3: accuracy (%)", source=ITM, columns=["Model", *targets, "Mean, recomputed"], rows=rows, decimals=2
-        ),
-        _method_table("Table 4: Spearman", tables["table4_spearman"], targets, decimals=2),
-        _method_table("Table 4: Kendall", tables["table4_kendall"], targets, decimals=3),
-    ]
-
-
-def _method_table(title: str, cells: Mapping[str, Mapping[str, float]], targets: Sequence[str], *, decimals: int) -> CitedTable:
-    rows: list[list[str | float | None]] = [
-        [method, *(row[target] for target in targets), row["Avg"], _mean([row[target] for target in targets])]
-        for method, row in cells.items()
-    ]
-    columns = ["Method", *targets, "Average, printed", "Average, recomputed"]
-    return CitedTable(title=title, source=ITM, columns=columns, rows=rows, decimals=decimals)
-
-
-def _itm_ablation(rows: Sequence[Mapping[str, Any]]) -> CitedTable:
-    iterations = list(rows[0]["tau_w_at"])
-    return CitedTable(
-        title="Table 2: mean weighted Kendall by iterations",
-        source=ITM,
-        columns=["Standardised", "Adaptive η", *(f"{number} iterations" for number in iterations), "Mean, recomputed"],
-        rows=[
-            [
-                "yes" if row["standardise"] else "no",
-                "yes" if row["adaptive_eta"] else "no",
-                *row["tau_w_at"].values(),
-                _mean(list(row["tau_w_at"].values())),
-            ]
-            for row in rows
-        ],
-        decimals=3,
-    )
-
-
-def _mean(cells: Sequence[float | None]) -> float:
-    return float(np.mean([cell for cell in cells if cell is not None]))
+def _value(mean: MeanRecord | None) -> float:
+    return float("-inf") if mean is None or mean.value is None else mean.value

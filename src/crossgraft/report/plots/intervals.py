@@ -53,7 +53,7 @@ def certainty_figure(certainties: Sequence[float], *, x_label: str, lowest: floa
     return draw(_CERTAINTY_WIDTH, _HEIGHT, paint, identifier=identifier, label=label)
 
 
-_ROW, _DOT_ROWS_TOP, _DOT_ROWS_BELOW, _DOT_ROWS_SIDE = 44, 30, 48, 14  # pixels
+_ROW, _DOT_ROWS_TOP = 44, 30  # pixels
 _LEGEND_ROW, _LEGEND_MARK = 18, 34
 
 
@@ -80,28 +80,22 @@ def dot_rows_figure(
     needed = [len(name) * SMALL_PIXELS * 0.55 + _LEGEND_MARK for name in series]
     columns = len(series) if sum(needed) <= width else max(1, int(width // max(needed)))
     top = _DOT_ROWS_TOP + _LEGEND_ROW * (math.ceil(len(series) / columns) - 1)
-    height = top + _ROW * len(rows) + _DOT_ROWS_BELOW
+    height = top + _ROW * len(rows) + BELOW_PIXELS
     known = [value for row in rows for value in row.values if value is not None and math.isfinite(value)]
     as_text = NumberFormat.for_column(known)
     marks = list(family_marks(series).values())
     characters = int((width - 120) / 7.2)
 
     def paint(figure: Figure) -> None:
-        size = ((width - 2 * _DOT_ROWS_SIDE) / width, _ROW * len(rows) / height)
-        axes = figure.add_axes((_DOT_ROWS_SIDE / width, _DOT_ROWS_BELOW / height, *size))
-        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes = axes_of_rows(figure, len(rows), row_pixels=_ROW, figure_pixels=(width, height), x_label=x_label)
         axes.set_xlim(0, 1.06 * max(known, default=1.0) or 1.0)
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
-        axes.set_xlabel(x_label)
-        axes.xaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         across = axes.get_yaxis_transform()
         for position, row in enumerate(rows):
             at = position + 0.22
             axes.axhline(at, color=INK, alpha=0.12, linewidth=0.8, zorder=0)
             axes.text(0, position - 0.18, shortened(row.name, characters), transform=across, va="center")
             shown = " · ".join(as_text(value) for value in row.values if value is not None)
-            if (len(row.name) + len(shown)) * PIXELS_PER_CHARACTER > width - 2 * _DOT_ROWS_SIDE:
+            if (len(row.name) + len(shown)) * PIXELS_PER_CHARACTER > width - 2 * _SIDE:
                 shown = ""  # the table has them
             axes.text(1, position - 0.18, shown, transform=across, va="center", ha="right", size=SMALL_PIXELS)
             for value, mark in zip(row.values, marks, strict=True):

@@ -19,7 +19,7 @@ from crossgraft.errors import DataError, UsageError
 from crossgraft.rank.expected_order import ExpectedOrder, expected_order, imagenet_top1, publication_of
 from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.contenders import held_out_prior
-from crossgraft.rank.published.means import MIN_GROUPS, mean_over_targets
+from crossgraft.rank.published.evaluate import MIN_GROUPS, mean_over_targets
 from crossgraft.rank.published.record import MeanRecord
 from crossgraft.rank.published.tables import imagenet_results, published_table
 from crossgraft.rank.record import KnownResult
@@ -280,7 +280,7 @@ def replay_published(
     table = published_table(name)
     publication = publication_of(table.origin)
     return replay(
-        table.benchmark(),
+        table,
         budgets,
         known=known,
         is_cold=is_cold,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.errors import UnknownNameError
+from crossgraft.rank.published.benchmark import read_benchmark_table
 from crossgraft.rank.published.tables import published_tables
-from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import open_run
 from crossgraft.running.verb import Run, verb

@@ -15,7 +15,7 @@ from torch import Tensor
 from crossgraft.data import Dataset, Split, k_folds, take_per_class
 from crossgraft.data.domains import Domains, read_domains
 from crossgraft.data.opening import open_divided
-from crossgraft.data.selection import RowSelection, draw_part, pair_groups
+from crossgraft.data.selection import RowSelection, column_of, draw_part
 from crossgraft.data.splits import PARTS
 from crossgraft.errors import DataError, UsageError
 from crossgraft.losses import Loss
@@ -263,7 +263,7 @@ def _folds(dataset: Dataset, num_folds: int, options: TuneOptions) -> TuningRows
 
 def _refuse_divided_pairs(dataset: Dataset, folds: Sequence[FoldRows], column: str) -> None:
     """Pairs are made before folds are drawn: those of one group of ``column`` stay together where folds are drawn by it."""
-    values = pair_groups(dataset, column).astype(str)
+    values = column_of(dataset, column, flag="--pair-by").astype(str)
     for fold in folds:
         of_parts = [set(values[part]) for part in (fold.train, fold.val, fold.test)]
         if sum(map(len, of_parts)) > len(set().union(*of_parts)):

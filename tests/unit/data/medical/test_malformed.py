@@ -13,7 +13,6 @@ from PIL import Image
 from pydicom.uid import DeflatedExplicitVRLittleEndian, RLELossless
 
 from crossgraft import compute
-from crossgraft.data import _room
 from crossgraft.data.decoding import decode_file
 from crossgraft.data.medical import dicom_file
 from crossgraft.data.medical.dicom import DicomVolume, dicom_facts
@@ -298,7 +297,7 @@ def test_a_deflated_bomb_is_not_unpacked(tmp_path, monkeypatch):
 
 
 def test_a_large_volume_is_refused_before_it_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(_room, "_WORTH_ASKING", 0)
+    monkeypatch.setattr(compute, "_WORTH_ASKING", 0)
     monkeypatch.setattr(compute, "available_memory", lambda: 500)
     (tmp_path / "x.nii").write_bytes(nifti())
     with pytest.raises(UnreadableImageError, match="a volume of 24×20×1 voxels needs 2 kB of memory, but only 1 kB"):

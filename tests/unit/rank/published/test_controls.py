@@ -7,8 +7,7 @@ import pytest
 
 from crossgraft.rank.published import itm_benchmark, thesis_architectures, thesis_datasets
 from crossgraft.rank.published.contenders import fitted, held_out_prior
-from crossgraft.rank.published.evaluate import agreement_by_target, evaluate_benchmark
-from crossgraft.rank.published.means import mean_over_targets
+from crossgraft.rank.published.evaluate import agreement_by_target, evaluate_benchmark, mean_over_targets
 from crossgraft.statistics import mean_interval
 
 

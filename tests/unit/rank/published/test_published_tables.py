@@ -7,8 +7,8 @@ from scipy import stats
 from crossgraft import evaluate_published
 from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.rank.published import Benchmark, itm_benchmark, thesis_architectures, thesis_datasets
-from crossgraft.rank.published.evaluate import itm_tables
-from crossgraft.rank.published.sources import PUBLISHED_SCORES, shipped
+from crossgraft.rank.published.papers import itm_tables
+from crossgraft.rank.published.tables import PUBLISHED_SCORES, shipped
 from crossgraft.running.run_directory import open_run
 
 
