@@ -67,8 +67,7 @@ TIMES = ("unit/features/test_cost.py", "unit/tune/planning/test_step_cost.py", "
 def pytest_collection(session):
     """Import what is not crossgraft first: what its checked modules import would be compiled again under another name.
 
-    What is made meanwhile, millions of objects, stays to the end: garbage is never looked for among it, and elsewhere less often
-    than Python does, which takes one second of fifteen.
+    What is made meanwhile, millions of objects, stays to the end: garbage is never looked for among it.
     """
     gc.disable()
     if hasattr(session.config, "workerinput") or not session.config.getoption("numprocesses", None):
@@ -76,7 +75,6 @@ def pytest_collection(session):
             importlib.import_module(name)
     collected = yield
     gc.freeze()
-    gc.set_threshold(2_000, 20, 100)
     gc.enable()
     return collected
 

@@ -1,4 +1,4 @@
-"""The files of examples/own_models and the recipes as modules, and networks built from them as a zoo builds them."""
+"""The files of examples/own_models and the scripts of studies as modules, and networks built from them as a zoo builds them."""
 
 import importlib.util
 import sys
@@ -10,7 +10,7 @@ from crossgraft.models import ModelSpec, load_backbone
 from support.few_pages import leave_out_pages
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "own_models"
-RECIPES = Path(__file__).parents[2] / "recipes"
+STUDIES = Path(__file__).parents[2] / "studies"
 
 
 @pytest.fixture
@@ -27,17 +27,17 @@ def example():
 
 
 @pytest.fixture
-def load_recipe(monkeypatch):
-    """Import a recipe by its name; what it imports from its own folder is forgotten afterwards.
+def load_script(monkeypatch):
+    """Import a script of studies/ by its name; what it imports from its own folder is forgotten afterwards.
 
     Nobody reads the pages of its trainings.
     """
     leave_out_pages(monkeypatch, of_comparisons=True)
-    monkeypatch.syspath_prepend(str(RECIPES))
+    monkeypatch.syspath_prepend(str(STUDIES))
     before = set(sys.modules)
 
     def load(name):
-        spec = importlib.util.spec_from_file_location(f"recipe_{name}", RECIPES / f"{name}.py")
+        spec = importlib.util.spec_from_file_location(f"script_{name}", STUDIES / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module

@@ -1,11 +1,17 @@
-"""lines_of_code.py counts what it says."""
+"""recipes/lines_of_code.py counts what it says."""
 
+import importlib
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from repository import lines_of_code
+REPOSITORY = Path(__file__).parents[2]
+
+with pytest.MonkeyPatch.context() as on_path:
+    on_path.syspath_prepend(REPOSITORY / "recipes")
+    RECIPE = importlib.import_module("lines_of_code")
 
 SOURCE = '''"""Of the module.
 
@@ -33,7 +39,7 @@ def git(folder, *arguments):
 
 
 def test_docstrings_and_comments_are_words_and_a_used_string_is_code():
-    assert lines_of_code.count(SOURCE) == Counter(code=7, words=7, blank=3)
+    assert RECIPE.count(SOURCE) == Counter(code=7, words=7, blank=3)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +51,7 @@ def test_docstrings_and_comments_are_words_and_a_used_string_is_code():
     ],
 )
 def test_a_package_is_a_folder_of_crossgraft_or_the_first_folder(path, package):
-    assert lines_of_code.package_of(path) == package
+    assert RECIPE.package_of(path) == package
 
 
 def test_a_change_is_counted_against_a_revision_and_long_files_are_listed(tmp_path, monkeypatch, capsys):
@@ -57,7 +63,7 @@ def test_a_change_is_counted_against_a_revision_and_long_files_are_listed(tmp_pa
     (tmp_path / "tests" / "test_one.py").write_text("x = 1\n" * 499 + "\n# gone\n")
     (tmp_path / "tests" / "unknown.py").write_text("x = 1\n")
     monkeypatch.chdir(tmp_path)
-    lines_of_code.main(["HEAD"])
+    RECIPE.main(["HEAD"])
     head, *rows, long = capsys.readouterr().out.splitlines()
     assert head.split() == ["package", "code", "words", "blank"]
     assert [row.split() for row in rows] == [
@@ -65,5 +71,5 @@ def test_a_change_is_counted_against_a_revision_and_long_files_are_listed(tmp_pa
         ["all", "499", "(-1)", "1", "(+1)", "1", "(+1)"],
     ]
     assert long == "501 lines: tests/test_one.py"
-    lines_of_code.main([])
+    RECIPE.main([])
     assert capsys.readouterr().out.splitlines()[1].split() == ["tests", "499", "1", "1"]

@@ -1,4 +1,4 @@
-"""recipes/own_models.py measures what docs/results/own-models.csv says."""
+"""studies/own_models.py measures what docs/results/own-models.csv says."""
 
 from pathlib import Path
 
@@ -14,14 +14,14 @@ SHARE = 0.005
 
 
 @pytest.fixture
-def recipe(load_recipe):
-    return load_recipe("own_models")
+def script(load_script):
+    return load_script("own_models")
 
 
 @pytest.mark.real_data
 @pytest.mark.slow
-def test_measures_what_the_table_says(recipe, real_data):
-    found, stated = (rows.set_index(["part", "what"]).sort_index() for rows in (recipe.measure(real_data), pd.read_csv(TABLE)))
+def test_measures_what_the_table_says(script, real_data):
+    found, stated = (rows.set_index(["part", "what"]).sort_index() for rows in (script.measure(real_data), pd.read_csv(TABLE)))
     assert [*found.index] == [*stated.index]
     differences = found.loc["mobilenets", "value"]
     assert len(differences) == 9
@@ -41,10 +41,10 @@ class Stub:
     module = Recognises()
 
 
-def test_few_shot_accuracy_of_encoders_that_know_all_or_nothing(recipe):
+def test_few_shot_accuracy_of_encoders_that_know_all_or_nothing(script):
     rng = np.random.default_rng(0)
     apart = [torch.full((20, 1, 2, 2), float(10 * c)) + 0.1 * torch.from_numpy(rng.random((20, 1, 2, 2))) for c in range(8)]
     alike = [torch.from_numpy(rng.random((20, 1, 2, 2))) for _ in range(8)]
-    assert recipe.few_shot(Stub, apart, train_mode=False, num_episodes=5).tolist() == [1] * 5
-    chance = recipe.few_shot(Stub, alike, train_mode=False, num_episodes=80).mean()
+    assert script.few_shot(Stub, apart, train_mode=False, num_episodes=5).tolist() == [1] * 5
+    chance = script.few_shot(Stub, alike, train_mode=False, num_episodes=80).mean()
     assert chance == pytest.approx(0.2, abs=0.03)

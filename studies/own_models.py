@@ -1,6 +1,6 @@
 """Do the networks of examples/own_models still do what is said about their weights? Writes docs/results/own-models.csv.
 
-    CROSSGRAFT_DATA=folder python recipes/own_models.py    # the folder holds ``datasets`` and ``weights``
+    CROSSGRAFT_DATA=folder python studies/own_models.py    # the folder holds ``datasets`` and ``weights``
 
 Top-1 accuracy of the CIFAR ResNets, accuracy and AUC of the pneumonia CNN, few-shot accuracy of the Omniglot encoder, and how far
 the MobileNets are from their recorded outputs. Images go through the same preprocessing as in every other command. A minute.

@@ -1,6 +1,6 @@
 """Count the lines of each package: code, words (docstrings and comments) and blank ones; and what was added since a revision.
 
-    python tests/repository/lines_of_code.py [REVISION]
+    python recipes/lines_of_code.py [REVISION]
 
 Files of more than 500 lines are listed. Run it in the root of the repository; files that git does not know are left out.
 """
