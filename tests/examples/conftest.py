@@ -61,5 +61,5 @@ def build():
 def forget(names):
     """Modules of these two folders: another test may import others of the same name."""
     for name in names:
-        if any((folder / f"{name}.py").is_file() for folder in (EXAMPLES, RECIPES)):
+        if any((folder / f"{name}.py").is_file() for folder in (EXAMPLES, STUDIES)):
             del sys.modules[name]
