@@ -187,7 +187,7 @@ def _jpeg_size(jpeg_base64: str, *, where: str) -> tuple[int, int]:
             return image.size
     except UnidentifiedImageError as error:
         raise DataError(f"{where}: not a JPEG file. Run the command again.") from error
-    except (binascii.Error, ValueError, OSError) as error:
+    except (binascii.Error, ValueError, OSError, Image.DecompressionBombError) as error:
         raise DataError(f"{where}: damaged ({error}). Run the command again.") from error
 
 

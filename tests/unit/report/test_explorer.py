@@ -116,10 +116,17 @@ def jpeg(side):
     return base64.b64encode(buffer.getvalue()).decode()
 
 
+def bomb():
+    """The header says 65 535 pixels a side."""
+    data = base64.b64decode(jpeg(8))
+    place = data.index(b"\xff\xc0") + 5  # marker, length, precision
+    return base64.b64encode(data[:place] + b"\xff\xff\xff\xff" + data[place + 4 :]).decode()
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(jpeg(97), "97 × 97 pixels"), ("AAAA", "not a JPEG file"), ("?", "damaged")],
-    ids=["too large", "no jpeg", "no base64"],
+    [(jpeg(97), "97 × 97 pixels"), ("AAAA", "not a JPEG file"), ("?", "damaged"), (bomb(), "damaged .*exceeds limit")],
+    ids=["too large", "no jpeg", "no base64", "bomb"],
 )
 def test_a_jpeg_that_may_not_be_shown_is_refused(content, why, examples, tmp_path):
     run = examples.write_run(tmp_path, tuning_record(), images=[Thumbnail(row=1, jpeg_base64=content)])
