@@ -1,4 +1,4 @@
-"""What docs/results/backbones.md shows of each family of timm and torchvision that benchmarks/timm_families.py has tried."""
+"""What docs/results/backbones.md shows of each family of timm and torchvision that studies/timm_families.py has tried."""
 
 from __future__ import annotations
 

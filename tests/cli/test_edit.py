@@ -129,11 +129,11 @@ def test_a_stopped_command_is_done_again(study, workspace, crossgraft, monkeypat
 
     written = []
 
-    def stop(path, content):
+    def stop(path, content, **how):
         if len(written) == 3:
             raise KeyboardInterrupt
         written.append(path)
-        return original(path, content)
+        return original(path, content, **how)
 
     original = writing.write_atomically
     monkeypatch.setattr(writing, "write_atomically", stop)

@@ -14,7 +14,7 @@ TABLE = REPOSITORY / "docs" / "results" / "backbones" / "families.csv"
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # as where a person starts it
 def test_families_are_measured_once(tmp_path, monkeypatch, capsys):
-    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+    monkeypatch.syspath_prepend(str(REPOSITORY / "studies"))
     recipe = importlib.import_module("timm_families")
     rows = pd.read_csv(TABLE, dtype=str, keep_default_na=False)
     rows = rows[rows["family"].isin(["vision_transformer", "mambaout", "squeezenet"]) & ~rows["model"].str.endswith("vit_b_16")]

@@ -1,4 +1,4 @@
-"""Figures of a training: loss and metric by epoch, norms of gradients by step, domains that it never saw."""
+"""Figures of a training: loss and metric by epoch, norms of gradients by step, domains that were left out."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """25 families of timm and the small ones of torchvision: features are what the network itself hands to its head.
 
-The whole list of families is in docs/results/backbones.md, measured by benchmarks/timm_families.py.
+The whole list of families is in docs/results/backbones.md, measured by studies/timm_families.py.
 """
 
 import pytest

@@ -1,8 +1,8 @@
 """Does every family of timm and torchvision work: features, layers, scores? Measures docs/results/backbones/families.csv.
 
-    python benchmarks/timm_families.py                    # what was measured with other versions; 20 minutes of one core
-    python benchmarks/timm_families.py --only levit,volo
-    python benchmarks/timm_families.py --find-smallest    # look for the smallest model of each family anew; about 15 minutes
+    python studies/timm_families.py                    # what was measured with other versions; 20 minutes of one core
+    python studies/timm_families.py --only levit,volo
+    python studies/timm_families.py --find-smallest    # look for the smallest model of each family anew; about 15 minutes
 
 One family is one module of ``timm.models.list_modules()``, and for torchvision the family that a name suggests. Its
 smallest model is built with random weights and goes the way of every model: ``load_backbone``, ``extract_features`` on
