@@ -22,7 +22,7 @@ WITHOUT_HEAD = [
 ]
 WITH_HEAD = ["ViTForImageClassification", "Dinov2ForImageClassification"]
 GRAPHS = [
-    *((name, "onnx") for name in WITHOUT_HEAD),
+    *((name, "onnx") for name in (*WITHOUT_HEAD, WITH_HEAD[1])),
     *((name, "torch") for name in ("ConvNextModel", "Swinv2Model", WITH_HEAD[0])),
 ]
 """Both formats write the same program, which ONNX translates besides."""
