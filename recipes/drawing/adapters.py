@@ -62,9 +62,7 @@ LOOKS = {  # method: title, colour (safe for the colour-blind), marker
 
 
 def fields(results: Path, figures: Path) -> dict[str, str]:
-    own, mobilenets = (read(results / folder, SETS) for folder in ("adapters", "adapters/mobilenets"))
-    beside = mobilenets[mobilenets["variant"].isin(["full", "linear"]) & (mobilenets["model"] != VIT)]
-    rows = pd.concat([own, beside], ignore_index=True)
+    rows = read(results / "adapters", SETS)
     of_vit, of_others = rows[rows["model"] == VIT], rows[rows["model"] != VIT]
     draw(figures / "trade-off.svg", {"ViT": of_vit, "MobileNets": of_others})
     judged = {"vit": (of_vit, ORDERINGS), "mobilenet": (of_others, ON_ALL), "all": (rows, ON_ALL)}

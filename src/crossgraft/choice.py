@@ -20,6 +20,7 @@ from crossgraft.config import parse_yaml
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.paths import shortened
 from crossgraft.registry import Registry
+from crossgraft.words.formatting import joined
 
 T = TypeVar("T")
 _COMMAS = re.compile(r",(?![^\[]*\])")
@@ -40,7 +41,7 @@ def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T
 
     Raises:
         UnknownNameError: No plug-in or option has that name; the message gives the nearest ones.
-        UsageError: A value has the wrong type, or is refused by the plug-in.
+        UsageError: A value has the wrong type, or is refused by the plug-in; or its class is incomplete.
     """
     if isinstance(choice, str):
         name, options = _parse(choice)
@@ -50,6 +51,8 @@ def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T
     else:
         return choice
     plugin = registry.get(name)
+    if lacking := getattr(plugin, "__abstractmethods__", None):
+        raise UsageError(f"The {registry.kind} {name} lacks {joined(sorted(lacking))}, without which it cannot be made.")
     fields = option_fields(plugin)
     if "" in options:
         if not fields:

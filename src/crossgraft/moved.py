@@ -110,6 +110,8 @@ MOVED: Mapping[str, Mapping[str, str]] = {
     },
     "crossgraft.tune.comparing": {"crossgraft.variants": "FineTuningComparison Variant"},
     "crossgraft.tune.exporting": {"crossgraft.export": "Exported"},
+    "crossgraft.tune.feature_transform": {"crossgraft.tune.protocols": "FeatureTransform TransformStart"},
+    "crossgraft.tune.objective": {"crossgraft.tune.protocols": "Objective ObjectiveContext"},
     "crossgraft.tune.variants": {"crossgraft.variants": "FineTuningComparison Variant"},
     "crossgraft.verbs": {"crossgraft.running": "Run verb"},
     "crossgraft.verbs.publish": {"crossgraft.running": "publish"},

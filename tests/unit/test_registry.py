@@ -1,7 +1,9 @@
 import pytest
 
+from crossgraft.choice import choose
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.registry import Registry
+from crossgraft.tune.regularizers import Regularizer
 
 
 @pytest.fixture
@@ -63,3 +65,13 @@ def test_a_package_that_cannot_be_used_takes_nothing_else_away(brought, why, mon
     if name != "apple":
         with pytest.raises(UsageError, match=f"fruit {name} cannot be used: .*{why}"):
             registry.get(name)
+
+
+def test_a_class_that_lacks_a_member_is_refused_by_its_name():
+    class Bare(Regularizer):
+        """Says no loss."""
+
+    registry = Registry("regulariser", group="none", plugin_type=type)
+    registry.add("bare", Bare)
+    with pytest.raises(UsageError, match="The regulariser bare lacks loss, without which it cannot be made"):
+        choose(registry, "bare")

@@ -102,8 +102,10 @@ class TimmLibrary(ModelLibrary):
         return [self.row(name, weights_dir) for name in (*self.offers, *cached)]
 
     def where_to_get(self, source: str) -> str:
-        """On the hub."""
-        return f"huggingface.co/{pretrained_config(source).get('hf_hub_id')} (--allow-download)"
+        """On the hub; a few old weights are elsewhere, and nothing downloads them."""
+        config = pretrained_config(source)
+        repository = config.get("hf_hub_id")
+        return f"huggingface.co/{repository} (--allow-download)" if repository else str(config.get("url"))
 
     def describe(self, source: str, kwargs: Mapping[str, object]) -> dict[str, object]:
         """The arguments ``img_size`` and ``in_chans`` of an architecture change the input that timm states."""
