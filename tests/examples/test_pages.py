@@ -68,7 +68,7 @@ def test_a_study_has_the_jobs_that_it_says(name, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "folder", "num_jobs"),
-    [("adapters", "adapters", 144), ("repsim", "repsim", 639), ("repsim-weights", "repsim", 108), ("sim", "sim", 35),
+    [("adapters", "adapters", 180), ("repsim", "repsim", 639), ("repsim-weights", "repsim", 108), ("sim", "sim", 35),
      ("sim-regularisers", "sim", 45), ("sim-depth", "sim", 12), ("sim-sweeps", "sim", 38), ("sim-fine-tuning", "sim", 120),
      ("sim-dropout", "sim", 20), ("similarity", "similarity", 60), ("repsim-ablations", "repsim", 66)],
 )  # fmt: skip
