@@ -150,7 +150,8 @@ class _Points(NamedTuple):
         groups: The group of each of these.
         left_out: Group of each row.
         scale: Scale of each feature; None: rows have length 1 instead.
-        resolution: A squared distance is rounded by less, because it is made of norms and a product.
+        resolution: A squared distance is rounded by less, because it is made of norms and a product; and equal ones, of at most
+            4 squared norms, differ by less.
     """
 
     points: np.ndarray
@@ -170,7 +171,7 @@ class _Points(NamedTuple):
             standardization, points = Standardization.fit_apply(features)
             scale = standardization.scale
         squared_norms = np.einsum("ij,ij->i", points, points)
-        resolution = float(16 * np.finfo(points.dtype).eps * squared_norms.max())
+        resolution = float((16 * np.finfo(points.dtype).eps + 4 * _EQUAL_DISTANCES) * squared_norms.max())
         by_group = np.argsort(left_out, kind="stable")
         return cls(points, squared_norms, by_group, left_out[by_group], left_out, scale, resolution)
 

@@ -190,6 +190,21 @@ def test_a_feature_that_is_rarely_seen_leaves_the_lists_of_other_images_alone(mo
     assert 200 - 20 in searched and len(searched) < 10
 
 
+def test_what_is_equal_but_for_rounding_votes_by_lists_as_by_a_whole_search(monkeypatch):
+    """Nearly all rows point one way or the other: squared distances of about 0 and 4, that differ by parts of 1e-15."""
+    module = sys.modules["crossgraft.scores.knn_probe"]
+    monkeypatch.setattr(module, "_DISTANCES_A_PAIR", 0)
+    draws, k = np.random.default_rng(91), 30
+    features = draws.normal(size=(66, 2)) * [1e6, 1.0]
+    groups = draws.integers(0, 20, size=66)
+    kept = np.flatnonzero(draws.random(66) > 0.1)
+    before = module._Points.of(features, groups, "cosine")
+    search = module._Search(before.list_near(40), groups, before.scale, before.resolution)
+    rows = module._Points.of(features[kept], groups[kept], "cosine")
+    by_lists = module._votes(rows, search.without(kept, features[kept], rows, k), k)
+    assert (by_lists != module._votes(rows, rows.list_near(len(kept)), k)).nnz == 0
+
+
 def test_few_images_are_searched_anew(monkeypatch):
     features, labels = make_problem(60, 5, 3)
     inputs = ScoreInputs(features=features, labels=labels)
