@@ -252,12 +252,8 @@ MUTATIONS = {
         ("scores/knn_probe.py", "if groups is None else groups\n", "\n"),
         ("scores/knn_probe.py", "hits / np.add.reduceat(is_winner, first, dtype=np.intp)", "hits"),
         ("scores/knn_probe.py", "(near.beyond > _kth(near.distances, k)", "(near.beyond > 0 * _kth(near.distances, k)"),
-        (
-            "scores/knn_probe.py",
-            "float(growth.min()) * (1 - _ROUNDING), float(growth.max())",
-            "1.0, 1.0 + 0 * float(growth.max())",
-        ),
-        ("scores/knn_probe.py", "if growth is None or not _same_groups", "if growth is None or False and not _same_groups"),
+        ("scores/knn_probe.py", "return float(growth.min()) * (1 - _ROUNDING),", "return 1.0,"),
+        ("scores/knn_probe.py", "if shrinking is None or not _same_groups", "if shrinking is None or False and not _same_groups"),
     ],
     "unit/scores/test_leave_block_out.py": [
         ("scores/_expected_prediction.py", "posterior[rows[some]]", "posterior[some]"),
