@@ -85,7 +85,7 @@ MUTATIONS = {
     ],
     "unit/fewshot/test_gaps.py": [("fewshot/look.py", "prototypes[classes].mean(axis=0)", "prototypes.mean(axis=0)")],
     "unit/audit/test_sweep.py": [
-        ("audit/reach.py", "> _MORE * left", ">= 0"),
+        ("audit/reach.py", "> _TIMES_AS_MUCH * left", ">= 0"),
         ("audit/reach.py", "while side <= native", "while side < native"),
     ],
     "unit/audit/test_readable.py": [

@@ -294,6 +294,13 @@ def test_what_could_not_be_assessed_is_no_pass(study, audit):
     )
 
 
+def test_what_resizing_takes_away_is_asked_for_in_larger_images(study, audit):
+    done = audit(*QUICK, "--confounder", "jpeg:90", "--image-size", "8", "--out", "resized")
+    (entry,) = record_of(study / "resized").entries
+    assert (entry.outcome, entry.larger_image_size) == ("undetectable", 16)
+    assert "--image-size 16" in " ".join(done.out.split()).partition("Next, to look at larger images")[2]
+
+
 def test_a_mitigation_does_not_pass_where_nothing_reaches_the_network(study, audit):
     flags = ("--confounder", "low_pass:0.71", "--negatives", "0.3", "--mitigate", "dfr:draws=2,source_editing:gamma")
     assert audit(*QUICK, *flags, "--out", "mitigated_blind").code == 0

@@ -48,8 +48,8 @@ def input_rms(clean: ImageRows, edited: ImageRows, preprocessing: Preprocessing)
     return math.sqrt(squares / samples)
 
 
-_FEW = 16
-_MORE = 1.5
+_FEW_IMAGES = 16
+_TIMES_AS_MUCH = 1.5
 
 
 def larger_input(clean: ImageRows, edited: ImageRows, preprocessing: Preprocessing) -> int | None:
@@ -62,15 +62,18 @@ def larger_input(clean: ImageRows, edited: ImageRows, preprocessing: Preprocessi
         edited: The same with the artefact.
         preprocessing: That of the network, at whose input too little is left of it.
 
+    Raises:
+        DataError: There are no images, or other ones.
+
     Cost: 16 images, prepared twice for each size.
     """
-    few = np.arange(min(len(clean), _FEW))
+    few = np.arange(min(len(clean), _FEW_IMAGES))
     clean, edited = clean.take(few), edited.take(few)
     left = input_rms(clean, edited, preprocessing)
     native = min(float(np.median([min(fact.height, fact.width) for fact in clean.facts])), LARGEST_INPUT_PIXELS)
     side = 2 * min(preprocessing.height_pixels, preprocessing.width_pixels)
     while side <= native:
-        if input_rms(clean, edited, replace(preprocessing, height_pixels=side, width_pixels=side)) > _MORE * left:
+        if input_rms(clean, edited, replace(preprocessing, height_pixels=side, width_pixels=side)) > _TIMES_AS_MUCH * left:
             return side
         side *= 2
     return None

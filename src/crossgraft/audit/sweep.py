@@ -309,16 +309,12 @@ class Sweep:
             mitigation: How it was trained.
         """
         reliance, options = self.reliance(scores), self.options
-        larger = None
-        if options.mode == "quick" and options.stage == "native" and not reach.detectability.is_detectable:
+        too_small, larger = confounded.too_small(backbone.preprocessing), None
+        may_reach_larger = options.mode == "quick" and options.stage == "native" and too_small is None
+        if may_reach_larger and not reach.detectability.is_detectable:
             larger = larger_input(confounded.clean, confounded.edited, backbone.preprocessing)
         concluded = conclude(
-            reliance,
-            reach.detectability,
-            mode=options.mode,
-            too_small=confounded.too_small(backbone.preprocessing),
-            larger=larger,
-            strength=options.strength,
+            reliance, reach.detectability, mode=options.mode, too_small=too_small, larger=larger, strength=options.strength
         )
         entry = sweep_entry(model, confounded.name, reliance, concluded, mode=options.mode, mitigation=mitigation, reach=reach)
         return self._kept(entry.model_copy(update={"larger_image_size": larger}), scores, self.tested)

@@ -181,6 +181,11 @@ class TimedTraining(Record):
     plan: PlanRecord | None = None
     reason: str | None = None
 
+    @property
+    def seconds_with_loading(self) -> float | None:
+        """What the training is booked for; None where it was not timed."""
+        return None if self.seconds is None else self.seconds + max(LEAST_LOADING_SECONDS, self.loading_seconds)
+
 
 @dataclass(frozen=True, eq=False)
 class TimingWork(Work[str, TimedTraining]):
@@ -249,9 +254,10 @@ def make_selection_plan(
     start = time.perf_counter()
 
     def refuse_spent(so_far: Sequence[TimedTraining]) -> None:
-        known = [each.seconds for each in so_far if each.seconds is not None]
-        if budget.fixed_seconds is not None and known:
-            timing_left = (time.perf_counter() - start) / len(so_far) * (len(study.models) - len(so_far))
+        known = [each.seconds_with_loading for each in so_far if each.seconds_with_loading is not None]
+        num_left = len(study.models) - len(so_far)
+        if budget.fixed_seconds is not None and known and num_left:
+            timing_left = (time.perf_counter() - start) / len(so_far) * num_left
             refuse_spent_budget(budget.fixed_seconds, spent=seconds_beside(), still=timing_left + min(known))
 
     timed = _time_all(study, executor, refuse_spent)
@@ -264,11 +270,7 @@ def make_selection_plan(
     metric = choose_rule(options.select_by, [val], num_classes).metric
     error = standard_error(metric, TYPICAL, val, num_classes, task)
     costs = equal_costs(
-        {
-            model: each.seconds + max(LEAST_LOADING_SECONDS, each.loading_seconds)
-            for model, each in timed.items()
-            if each.seconds is not None
-        }
+        {model: each.seconds_with_loading for model, each in timed.items() if each.seconds_with_loading is not None}
     )
     record = SelectionPlanRecord(
         budget=budget.text,

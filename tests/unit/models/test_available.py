@@ -25,6 +25,11 @@ def test_nothing_is_here_and_the_rows_say_where_to_get_it():
     assert "huggingface.co/timm/" in rows[0].where
 
 
+def test_weights_that_no_hub_has_are_where_timm_has_them():
+    (row,) = (row for row in list_available_models(search="legacy_seresnet18") if row.name == "legacy_seresnet18.in1k")
+    assert row.where.startswith("https://github.com/") and row.where.endswith("seresnet18-4bb0ce65.pth")
+
+
 def test_files_come_first_with_their_parameters(tmp_path):
     module = tiny_timm(num_classes=2)
     save_checkpoint(tmp_path / "own.safetensors", module.state_dict(), architecture=TINY)

@@ -68,6 +68,8 @@ def test_a_budget_that_timing_uses_up_is_refused_after_the_first_model(folder, m
     with pytest.raises(UsageError, match="was gone before all trainings were timed: the least that works is about"):
         crossgraft.select_model("many", models="zoo.yaml", budget="0.01s", **FAST)
     assert len(timed) == 1
+    with pytest.raises(UsageError, match="is below one training: the least that works is"):  # known once all are timed
+        crossgraft.select_model("many", models="zoo.yaml:wide", budget="0.01s", **FAST)
 
 
 def test_one_model_is_handed_over_that_predicts(selected, folder):
