@@ -52,8 +52,6 @@ import numpy as np, timm, torch
 from PIL import Image
 from pathlib import Path
 asked = json.loads(sys.argv[1])
-if asked["sklearn"]:
-    import pandas, scipy.stats, sklearn.linear_model
 torch.set_num_threads(1)
 seconds["imports"] = now()
 files = sorted(Path(asked["images"]).rglob("*.jpg"))
@@ -99,7 +97,6 @@ class Row:
         share: Of the images that these see; of data without parts ``rank`` looks at the training rows alone.
         epochs: Epochs of a bare training.
         pixels: Side of the inputs.
-        needs_sklearn: Whether it cannot do without scikit-learn.
         is_foretold: Whether it says how long all of it will take; ``select`` says only what its budget covers.
         is_long: Whether it takes many minutes.
     """
@@ -112,7 +109,6 @@ class Row:
     share: float = 1.0
     epochs: int = 0
     pixels: int = PIXELS
-    needs_sklearn: bool = False
     is_foretold: bool = True
     is_long: bool = False
 
@@ -132,7 +128,7 @@ def rows(few: int, images: int, networks: tuple[str, ...]) -> list[Row]:
         words = ("rank", "{images}", "--models", "zoo.yaml", *CODE, "--out", f"rank-{num_images}-{num_classes}")
         name = f"rank, {len(networks)} networks, {num_images} × {num_classes} classes"
         twice = (*networks, *networks)
-        return Row(name, words, num_images, num_classes, twice, _TRAINED, needs_sklearn=True, is_long=is_long)
+        return Row(name, words, num_images, num_classes, twice, _TRAINED, is_long=is_long)
 
     tune = ("tune", "{images}", "--model", f"zoo.yaml:{TUNED}", *CODE)
     full = (*tune, "--method", "full", "--epochs", str(EPOCHS), "--batch-size", "32", "--no-store")
@@ -177,7 +173,6 @@ def rows(few: int, images: int, networks: tuple[str, ...]) -> list[Row]:
             (*(f"tf_{name.partition(':')[2].replace('-', '_')}" for name in OF_WEIGHTS), *NETWORKS[:2]) * 2,
             _TRAINED,
             pixels=96,
-            needs_sklearn=True,
         ),
         rank(5000, 10, is_long=True),
         rank(5000, 500, is_long=True),
@@ -200,7 +195,7 @@ def write_images(folder: Path, row: Row) -> Path:
 def cost(row: Row, folder: Path) -> Cost:
     """The command, and its floor."""
     images = write_images(folder, row)
-    asked = {"images": str(images), "pixels": row.pixels, "sklearn": row.needs_sklearn, "looks": row.looks, "epochs": row.epochs}
+    asked = {"images": str(images), "pixels": row.pixels, "looks": row.looks, "epochs": row.epochs}
     asked |= {"share": row.share, "trained_share": _TRAINED}
     words = [*CRAFT, *(word.format(images=images.name) for word in row.words)]
     found = measure(words, folder, must_say=False)

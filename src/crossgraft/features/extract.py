@@ -96,8 +96,8 @@ def seconds_a_row(look: Callable[[int], object], *, most: int, num_rows: int, cl
         return now() - start
 
     look(1)
-    size, took = 1, timed(1)
-    spent, a_row_more = took, took
+    size, took = 1, min(timed(1), timed(1))  # after one that was interrupted, no larger batch would seem affordable
+    spent, a_row_more = 2 * took, took
     while size < most:
         larger = min(most, _GROWTH * size)
         if spent + took + a_row_more * (larger - size) > affordable(took / size * num_rows):
@@ -105,7 +105,7 @@ def seconds_a_row(look: Callable[[int], object], *, most: int, num_rows: int, cl
         before, took = took, timed(larger)
         a_row_more = max(0.0, took - before) / (larger - size)  # a look has a price of its own, however few the rows
         size, spent = larger, spent + took
-    tries: list[float] = []
+    tries = [took] if size == 1 else []
     while len(tries) < _FEWEST_TRIES or (
         len(tries) < _MOST_TRIES and spent + took <= affordable(median(tries) / size * num_rows)
     ):

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # scipy.stats, a quarter of a second, is imported where it is asked for first
 from jaxtyping import Float, Float64, Int
-from scipy import stats
 
 from crossgraft.errors import DataError
 from crossgraft.seeding import generator
@@ -46,7 +46,7 @@ def relative_ranks(results: History) -> History:
     array([[0.25,  nan, 0.75]])
     """
     num_known = np.isfinite(results).sum(axis=1, keepdims=True)
-    ranks = stats.rankdata(-results, axis=1, nan_policy="omit")
+    ranks = scipy.stats.rankdata(-results, axis=1, nan_policy="omit")
     return (ranks - 0.5) / num_known
 
 
@@ -107,7 +107,7 @@ def robust_rank_aggregation(scores: Scores) -> Order:
     num_scores, num_models = ranks.shape
     r = np.sort(ranks / num_models, axis=0)
     k = np.arange(1, num_scores + 1)[:, None]
-    rho = np.minimum(1, num_scores * stats.beta.cdf(r, k, num_scores - k + 1).min(axis=0))
+    rho = np.minimum(1, num_scores * scipy.stats.beta.cdf(r, k, num_scores - k + 1).min(axis=0))
     return -np.log(rho) - 1e-9 * ranks.mean(axis=0)
 
 
@@ -116,7 +116,7 @@ def _ranks(scores: Scores) -> Scores:
         raise DataError("A consensus needs at least one score.")
     if not np.isfinite(scores).all():
         raise DataError("A consensus needs a finite value of every score; leave out models or scores without one.")
-    return stats.rankdata(-scores, axis=1)
+    return scipy.stats.rankdata(-scores, axis=1)
 
 
 NUM_DRAWS = 4000
@@ -163,7 +163,7 @@ class Aggregation(NamedTuple):
 
 def normal_scores(values: History) -> History:
     """Φ⁻¹(1 − relative rank) on each target: 0 = middling, larger = better; NaN stays."""
-    return stats.norm.ppf(1 - relative_ranks(values))
+    return scipy.stats.norm.ppf(1 - relative_ranks(values))
 
 
 def combine_evidence(evidence: Sequence[Evidence], num_models: int) -> tuple[PerModel, PerModel]:

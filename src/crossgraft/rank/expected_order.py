@@ -20,8 +20,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from jaxtyping import Float64, Int
-from scipy import stats
 
 from crossgraft.errors import DataError
 from crossgraft.rank.aggregate import PerModel, normal_scores, static_prior
@@ -112,7 +112,7 @@ def expected_order(
     cold = cold_start(metric, related & _published_groups(), tuple(without))
     history, who = _own_history(weights, mine)
     prior = static_prior(history)
-    own_values = stats.norm.ppf(1 - np.where(prior.num_known > 0, prior.mean_ranks, 0.5))
+    own_values = scipy.stats.norm.ppf(1 - np.where(prior.num_known > 0, prior.mean_ranks, 0.5))
     values = np.where(prior.num_known > 0, own_values, cold.values(weights))
     published = [tuple(name for name, beyond in cold.beyond.items() if each in beyond) for each in weights]
     return ExpectedOrder(values, prior.num_known, tuple((*a, *b) for a, b in zip(who, published, strict=True)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from scipy.stats import rankdata
+import scipy
 
 from crossgraft.rank.record import FeaturesRecord, ItmWay, MappedPanel, NetworkKind, ProjectedFeatures, RankingRecord
 from crossgraft.report.blocks import Block, Figure, Folded, Paragraph, Section, figure_for_screens
@@ -232,7 +232,7 @@ def _relative_places(values: Mapping[str, float]) -> dict[str, float]:
     """0 for the largest value, 1 for the smallest; equal ones share a place."""
     if len(values) < 2:
         return {}
-    ranks = rankdata([-value for value in values.values()])
+    ranks = scipy.stats.rankdata([-value for value in values.values()])
     return {model: float(rank - 1) / (len(values) - 1) for model, rank in zip(values, ranks, strict=True)}
 
 

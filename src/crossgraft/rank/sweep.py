@@ -99,6 +99,7 @@ def foresee(zoo: Zoo, members: Sequence[Member], *, with_measuring: bool) -> Non
             loading = now() - start
             wanted = zoo.reporter.wants_forecast
             cost = stopwatch.measure(Member(spec, "candidate"), backbone, loading=loading) if wanted else None
+            zoo.keep(spec, backbone)
             del backbone
             if cost is not None:
                 costs[spec.architecture_key] = cost
@@ -208,17 +209,18 @@ def _made_up_features(zoo: Zoo, backbone: Backbone) -> FeatureSet:
 def _pieces(zoo: Zoo, known: Sequence[tuple[Member, MemberCost]], *, with_measuring: bool) -> list[Piece]:
     """In the order of the work, without what an earlier attempt has done: members are done in their order."""
     pieces: list[Piece] = []
+    at_first = {member.spec.name: 0.0 if member.spec.name in zoo.loaded else cost.loading for member, cost in known}
     measured, valued, scored = (_num_done(zoo, kind) for kind in (Measurements, FirstValues, ModelEvaluation))
     if with_measuring:
         for member, cost in known[measured:]:
-            seconds = {LOADING: cost.loading, LOOKING: cost.looking, ROUNDS: cost.measuring}
+            seconds = {LOADING: at_first[member.spec.name], LOOKING: cost.looking, ROUNDS: cost.measuring}
             pieces += _of_member(MEASURING, member, seconds)
         for member, cost in known[scored:]:
             pieces += _of_member(SCORING, member, {LOADING: cost.loading, LOOKING: 0.0, ROUNDS: cost.scoring})
         return pieces
     for member, cost in known[scored + valued :]:
         if member.role == "candidate":
-            pieces += _of_member(SCORING, member, {LOADING: cost.loading, LOOKING: cost.looking})
+            pieces += _of_member(SCORING, member, {LOADING: at_first[member.spec.name], LOOKING: cost.looking})
     for member, cost in known[scored:]:
         looking = {LOADING: cost.loading, LOOKING: cost.looking} if member.role != "candidate" else {}
         pieces += _of_member(SCORING, member, {**looking, ROUNDS: cost.scoring})

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from crossgraft.version import __version__
 
 KEPT_BYTES = 256 * 2**20
 """Bytes of prepared images to keep, so that 26 evaluations of a score that looks at images need not decode them again."""
+KEPT_PARAMETERS = 2**28
+"""Networks of so many parameters together, 1 GiB, wait in main memory from the check of their weights to their turn."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Zoo:
         reporter: Reporter of progress.
         precision: Number type in which they look.
         primary: Score that orders the models; empty: the first one.
+        loaded: Networks that wait for their turn, by the names of their members.
     """
 
     dataset: Dataset
@@ -98,6 +101,7 @@ class Zoo:
     reporter: Reporter
     primary: str = ""
     precision: Precision = "32"
+    loaded: dict[str, Backbone] = field(default_factory=dict[str, Backbone])
 
     @property
     def adaptive(self) -> list[AnyScore]:
@@ -105,12 +109,20 @@ class Zoo:
         return [score for score in self.scores if score.zoo_option is not None]
 
     def load(self, spec: ModelSpec) -> Backbone:
-        """The network of one member."""
+        """The network of one member; one that waited is given away."""
+        if (waiting := self.loaded.pop(spec.name, None)) is not None:
+            return waiting
         backbone = load_as_asked(spec, self.options, device=self.device)
         backbone.precision = self.precision
         if self.run is not None:
             self.run.describe_weights(self.reporter, {backbone.name: backbone.weights_fingerprint})
         return backbone
+
+    def keep(self, spec: ModelSpec, backbone: Backbone) -> None:
+        """Until it is asked for, where there is room; not somebody's own code, which may remember that it was run."""
+        is_whole = backbone.identity is not None and backbone.device.startswith("cpu")
+        if is_whole and sum(each.num_parameters for each in (backbone, *self.loaded.values())) <= KEPT_PARAMETERS:
+            self.loaded[spec.name] = backbone
 
     def extract(self, backbone: Backbone, position: str, *, reporter: Reporter | None = None) -> FeatureSet:
         """Features of all images, from the cache where they are there; by default the reporter of the zoo tells."""

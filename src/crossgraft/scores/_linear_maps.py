@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from jaxtyping import Float, Float64
-from scipy.optimize import minimize
 
 Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """Scores (n, C) → the mean loss, and its derivative by the scores (n, C)."""
@@ -67,7 +67,7 @@ def fit_linear_map(
         gradient = np.vstack([points.T @ slope + penalty * weight, slope.sum(axis=0, dtype=np.float64)])
         return value + 0.5 * penalty * float(np.square(weight).sum()), (scale * gradient).ravel()
 
-    optimum = minimize(
+    optimum = scipy.optimize.minimize(
         objective,
         np.zeros(size + num_outputs),
         method="L-BFGS-B",

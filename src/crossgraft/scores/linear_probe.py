@@ -5,9 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from crossgraft import seeding
 from crossgraft.errors import NotApplicable, UsageError
@@ -104,6 +101,8 @@ def _feasible_folds(labels: np.ndarray, units: np.ndarray, wanted: int) -> tuple
 def _splits(labels: np.ndarray, groups: np.ndarray | None, folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     if np.bincount(labels).max() < folds:  # one image per class: none is ever seen in training
         return []
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
     random_state = seeding.derive_seed(seed, "linear probe folds")
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     splitter = kind(folds, shuffle=True, random_state=random_state)
@@ -123,6 +122,9 @@ def _fit_predict(train: np.ndarray, labels: np.ndarray, test: np.ndarray, invers
         # The penalised solution lies in the span of the training rows, so an orthonormal basis of it changes nothing.
         basis = np.linalg.qr(train.T)[0]
         train, test = train @ basis, test @ basis
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression  # imported late, as in N-LEEP
+
     model = LogisticRegression(C=inverse_penalty, solver="lbfgs", max_iter=_MAX_ITERATIONS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -6,9 +6,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from jaxtyping import Float32, Float64
-from scipy.optimize import minimize
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from crossgraft import seeding
 from crossgraft.errors import UsageError
@@ -61,7 +60,9 @@ def fit_nca(points: Float64[np.ndarray, "num_samples num_directions"], labels: C
     bounds = np.concatenate([[0], np.cumsum(np.bincount(labels))])
     start = _start(points, labels, num_components)
     objective = _Objective(rows, bounds, start.shape)
-    fit = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", tol=_TOLERANCE, options={"maxiter": _MAX_ITERATIONS})
+    fit = scipy.optimize.minimize(
+        objective, start.ravel(), jac=True, method="L-BFGS-B", tol=_TOLERANCE, options={"maxiter": _MAX_ITERATIONS}
+    )
     transformation = fit.x.reshape(start.shape).astype(np.float32)
     return NcaFit(points.astype(np.float32) @ transformation.T, transformation, -float(fit.fun) / len(points), int(fit.nfev))
 
@@ -70,6 +71,8 @@ def _start(points: np.ndarray, labels: np.ndarray, num_components: int) -> np.nd
     num_samples, num_directions = points.shape
     num_classes = int(labels.max()) + 1
     if num_components <= min(num_directions, num_classes - 1) and num_classes < num_samples:
+        from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # imported late, as in N-LEEP
+
         return LinearDiscriminantAnalysis(n_components=num_components).fit(points, labels).scalings_.T[:num_components]
     return np.eye(num_components, num_directions)
 

@@ -11,8 +11,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 from scipy.linalg import LinAlgError, cholesky, get_lapack_funcs
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from crossgraft import seeding
 from crossgraft.errors import UsageError
@@ -369,6 +367,9 @@ def _mixture(
 
 def _clusters(points: np.ndarray, num_clusters: int, seed: int) -> np.ndarray:
     """One-hot k-means clusters, at most as many as there are distinct rows."""
+    from sklearn.cluster import KMeans  # a quarter of a second, which `rank` without N-LEEP does not wait for
+    from sklearn.exceptions import ConvergenceWarning
+
     points = points.astype(np.float32)
     num_clusters = min(num_clusters, len(np.unique(points, axis=0)))
     kmeans = KMeans(num_clusters, n_init=1, random_state=seeding.derive_seed(seed, "k-means"))  # pyright: ignore[reportArgumentType] - the stub knows "auto" only

@@ -62,6 +62,12 @@ def test_one_disturbed_try_does_not_count():
     assert Looks(a_row=0.01, disturbed={4}).measure(most=1, num_rows=10_000) == pytest.approx(0.01)
 
 
+@pytest.mark.parametrize("disturbed", [1, 2])
+def test_a_disturbed_look_at_one_row_keeps_no_batch_from_growing(disturbed):
+    looks = Looks(a_call=0.01, a_row=0.0001, disturbed={disturbed})
+    assert looks.measure(most=64, num_rows=100_000_000) == pytest.approx(0.01 / 64 + 0.0001)
+
+
 @pytest.mark.parametrize("num_rows", [20, 600, 100_000])
 @pytest.mark.parametrize("a_row", [0.001, 0.1, 10])
 def test_timing_costs_little_of_the_work_once_that_is_long(a_row, num_rows):

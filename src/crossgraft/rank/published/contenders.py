@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from crossgraft.rank.aggregate import (
     Evidence,
@@ -62,7 +62,7 @@ def held_out_prior(benchmark: Benchmark) -> Results:
 
 def prior_residual(benchmark: Benchmark, prior: Results) -> Results:
     """How much better a model did than the prior says, in relative ranks."""
-    ranks = stats.rankdata(-benchmark.results, axis=1, nan_policy="omit")
+    ranks = scipy.stats.rankdata(-benchmark.results, axis=1, nan_policy="omit")
     return -(ranks - 0.5) / np.isfinite(benchmark.results).sum(axis=1, keepdims=True) - prior
 
 
