@@ -33,7 +33,7 @@ def test_each_file_is_read_right_or_refused_by_name(outcome):
     assert [name for name, reason in outcome.refused.items() if not re.search(r"\w+ \w+ \w+", reason)] == []
 
 
-def test_nothing_but_the_error_is_said(package, caplog):
+def test_nothing_but_the_error_is_said(package, logged):
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
         for path in bundled_files.files_of(package):
@@ -42,7 +42,7 @@ def test_nothing_but_the_error_is_said(package, caplog):
             except UnreadableImageError:
                 continue
     assert [str(warning.message) for warning in shown] == []
-    assert caplog.messages == []
+    assert logged == []
 
 
 def test_the_page_has_the_counts(package, outcome):
