@@ -20,6 +20,7 @@ from support.checked_tuples import check_named_tuples
 from support.few_figures import PAINTINGS, leave_out_drawings
 from support.few_looks import leave_out_looks
 from support.late_checks import check_late
+from support.shared_translations import share_translations
 
 check_late()  # before anything of crossgraft is imported
 check_named_tuples()
@@ -161,6 +162,7 @@ def pytest_runtest_protocol(item):
             PAINTINGS.limit(patch, None if "slow" in marks else item.path)
         if not is_among(item.path, TIMES):
             leave_out_looks(patch)
+        share_translations()
         jaxtyping.config.update("jaxtyping_disable", is_slow or is_among(item.path, WHOLE_COMMANDS))
         try:
             return (yield)
