@@ -72,13 +72,7 @@ def test_a_score_gives_one_number(made):
 
 
 @pytest.mark.parametrize(
-    "made",
-    [
-        np.full((9, 9, 1), 0.5),
-        Painted(np.full((9, 9, 1), np.nan)),
-        Painted(np.zeros((3, 3, 1))),
-        None,
-    ],
+    "made", [np.full((9, 9, 1), 0.5), Painted(np.full((9, 9, 1), np.nan)), Painted(np.zeros((3, 3, 1))), None]
 )
 def test_an_edit_gives_an_image_of_numbers(made):
     with pytest.raises(UsageError, match="The edit gamma gave"):
