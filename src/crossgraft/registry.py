@@ -9,18 +9,46 @@ declares an entry point in the registry's group::
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import pkgutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import CrossgraftWarning, UnknownNameError, UsageError
 
 T = TypeVar("T")
 _PACKAGE = Path(__file__).parent
+
+
+class Brought(NamedTuple):
+    """A plug-in of another package.
+
+    Attributes:
+        kind: What it is.
+        name: Its name.
+        origin: The distribution that brought it.
+        module: Where its code is.
+        attribute: Its name there.
+    """
+
+    kind: str
+    name: str
+    origin: str
+    module: str
+    attribute: str
+
+    def __str__(self) -> str:
+        return f"the {self.kind} {self.name} of the package {self.origin}"
+
+
+BROUGHT: list[Brought] = []
+"""Plug-ins of other packages that were loaded in this process."""
+IN_USE: dict[tuple[str, str], Brought] = {}
+"""Those of them that were looked up by name."""
 
 
 class Registry(Generic[T]):
@@ -33,10 +61,21 @@ class Registry(Generic[T]):
         rooms: Where each room of this package (a folder) shows its own: module and name, such as ``options:COMMAND``; one
             plug-in with a ``name``, or several. None: the owner adds them.
         order: Sorts those of this package; None: as they came.
+        named_by: Attribute of an entry that holds its name, where it has one.
+        facts: What a class of another package has to say of itself beside that, so that it can be listed; such a class is a
+            dataclass. Empty: nothing.
     """
 
     def __init__(
-        self, kind: str, *, group: str, plugin_type: type[T], rooms: str | None = None, order: Callable[[T], Any] | None = None
+        self,
+        kind: str,
+        *,
+        group: str,
+        plugin_type: type[T],
+        rooms: str | None = None,
+        order: Callable[[T], Any] | None = None,
+        named_by: str = "name",
+        facts: Sequence[str] = ("title",),
     ) -> None:
         self.kind = kind
         self.group = group
@@ -44,9 +83,12 @@ class Registry(Generic[T]):
         self._plugins: dict[str, T] = {}
         self._origins: dict[str, str] = {}
         self._broken: dict[str, str] = {}
+        self._brought: dict[str, Brought] = {}
         self._is_complete = False
         self._rooms = rooms
         self._order = order
+        self._named_by = named_by
+        self._facts = facts
 
     def add(self, name: str, plugin: T, *, origin: str = "crossgraft") -> T:
         """Register ``plugin``; a name can be taken once.
@@ -78,6 +120,8 @@ class Registry(Generic[T]):
             raise UsageError(f"The {self.kind} {name} cannot be used: {self._broken[name]}. Mend or uninstall that package.")
         if plugin is None:
             raise UnknownNameError(self.kind, name, self._plugins)
+        if name in self._brought:
+            IN_USE[self.kind, name] = self._brought[name]
         return plugin
 
     def find(self, name: str, *, room: str = "") -> T | None:
@@ -101,7 +145,8 @@ class Registry(Generic[T]):
 
     def origin(self, name: str) -> str:
         """The distribution that brought ``name``."""
-        self.get(name)
+        if self.find(name) is None:
+            self.get(name)  # raises
         return self._origins[name]
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
@@ -124,16 +169,34 @@ class Registry(Generic[T]):
         for entry_point in entry_points(group=self.group):
             origin = entry_point.dist.name if entry_point.dist else entry_point.value
             try:
-                self.add(entry_point.name, cast(T, entry_point.load()), origin=origin)
+                plugin = cast(T, entry_point.load())
+                self._refuse_unfit(entry_point.name, plugin, origin)
+                self.add(entry_point.name, plugin, origin=origin)
+                brought = Brought(self.kind, entry_point.name, origin, entry_point.module, entry_point.attr)
+                BROUGHT.append(brought)
+                self._brought[entry_point.name] = brought
             except UsageError as error:  # of another type, or under a name that is taken
                 self._leave_out(entry_point.name, origin, str(error).removesuffix("."))
-            except Exception as error:  # whatever the code of another package raises
+            except (Exception, SystemExit) as error:  # whatever the code of another package raises
                 why = f"{origin} brings it, and cannot be imported: {type(error).__name__}: {error}"
                 self._leave_out(entry_point.name, origin, why)
 
+    def _refuse_unfit(self, name: str, plugin: object, origin: str) -> None:
+        """A class without what every list shows of it, or anything that records would know under another name."""
+        where = f"The {self.kind} {name} from {origin}"
+        called = getattr(plugin, self._named_by, None)
+        if self.plugin_type is type:
+            lacks = [fact for fact in (self._named_by, *self._facts) if not hasattr(plugin, fact)]
+            if lacks:
+                raise UsageError(f"{where} has no {', no '.join(lacks)}. See CONTRIBUTING for what such a class says of itself.")
+            if self._facts and not dataclasses.is_dataclass(plugin):
+                raise UsageError(f"{where} is no dataclass, so it has no options. Put @dataclass above its class.")
+        if isinstance(called, str) and called != name:
+            raise UsageError(f"{where} calls itself {called}. Give its entry point that name.")
+
     def _leave_out(self, name: str, origin: str, why: str) -> None:
         self._broken[name] = why
-        warnings.warn(f"The {self.kind} {name} is left out: {why}. Mend or uninstall {origin}.", stacklevel=2)
+        warnings.warn(f"The {self.kind} {name} is left out: {why}. Mend or uninstall {origin}.", CrossgraftWarning, stacklevel=2)
 
 
 def _shown_by_rooms(module: str, name: str) -> Iterator[Any]:

@@ -23,6 +23,7 @@ from crossgraft.cli.output import complain, drop_unread, harmless_messages, show
 from crossgraft.errors import CrossgraftError, OutOfMemoryError, UnknownNameError, UsageError
 from crossgraft.options.command import COMMANDS
 from crossgraft.paths import shortened, why_impossible
+from crossgraft.running.plugin_errors import naming_plugins
 from crossgraft.stopping import AskedToEnd, ask_to_end, asked_to_end, ending_if_asked
 from crossgraft.version import __version__
 
@@ -164,7 +165,7 @@ def main(arguments: Sequence[str]) -> int:
 def _outcome(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     try:
-        with ending_if_asked():
+        with ending_if_asked(), naming_plugins():
             return _run(arguments)
     except CrossgraftError as error:
         complain(str(error), error=error if debug else None)
@@ -177,8 +178,9 @@ def _outcome(arguments: Sequence[str]) -> int:
             complain(str(named), error=error if debug else None)
             return named.exit_code
         reason = " ".join(str(error).split())
+        notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
         complain(
-            f"Internal error: {type(error).__name__}: {reason}. Run again with --debug and report it.",
+            f"Internal error: {type(error).__name__}: {reason}.{notes} Run again with --debug and report it.",
             error=error if debug else None,
         )
         return EXIT_INTERNAL

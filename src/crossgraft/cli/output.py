@@ -13,6 +13,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from crossgraft.errors import CrossgraftWarning
 from crossgraft.words.visible import visible
 
 
@@ -82,8 +83,10 @@ def harmless_messages() -> Generator[None]:
     """While a command runs, warnings and log records of libraries, which may quote headers of files, are escaped too."""
     format_warning, make_record = warnings.formatwarning, logging.getLogRecordFactory()
 
-    def visible_warning(*args: Any, **kwargs: Any) -> str:
-        return visible(format_warning(*args, **kwargs), keep="\n")
+    def visible_warning(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> str:
+        if issubclass(category, CrossgraftWarning):  # where in our code it is raised helps nobody
+            return visible(f"Warning: {message}") + "\n"
+        return visible(format_warning(message, category, *args, **kwargs), keep="\n")
 
     def visible_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
         record = make_record(*args, **kwargs)

@@ -24,7 +24,7 @@ from crossgraft.compute import available_cores
 from crossgraft.data.decoding import strict_decoding
 from crossgraft.data.fingerprint import image_digest
 from crossgraft.data.medical.files import DicomPlace
-from crossgraft.errors import DataError, UnreadableImageError
+from crossgraft.errors import DataError, UnreadableImageError, UsageError
 from crossgraft.progress import Reporter
 
 THUMBNAIL_SIDE = 32
@@ -285,7 +285,7 @@ def _look_at_all(
 ) -> Iterable[_Look]:
     def look(row: int) -> _Look:
         try:
-            pixels = _frozen(decode(row))
+            pixels = _frozen(_samples(decode(row), names[row]))
             _refuse_meaningless(pixels, names[row])
         except UnreadableImageError as error:
             return _Look(None, unreadable=error.reason)
@@ -318,6 +318,31 @@ def _refuse_meaningless(pixels: np.ndarray, name: str) -> None:
             "and 1 white. Rescale all images alike to [0, 1], save them as 16-bit PNG, or leave such images out "
             "(--skip-unreadable)."
         )
+
+
+_SAMPLE_TYPES = ("uint8", "uint16", "float32")
+
+
+def _samples(decoded: object, name: str) -> np.ndarray:
+    """Decoded pixels, if they are what every source promises.
+
+    Raises:
+        UsageError: A source of another package gave something else.
+    """
+    if (
+        isinstance(decoded, np.ndarray)
+        and decoded.ndim == 3
+        and decoded.shape[2] in (1, 3)
+        and decoded.dtype.name in _SAMPLE_TYPES
+    ):
+        return decoded
+    found = (
+        f"shape {decoded.shape} and type {decoded.dtype}" if isinstance(decoded, np.ndarray) else f"type {type(decoded).__name__}"
+    )
+    raise UsageError(
+        f"The data source gave the image {name} as an object of {found}, not as (height, width, 1 or 3) of uint8, uint16 or "
+        "float32. Mend the package that brings it."
+    )
 
 
 def _frozen(pixels: np.ndarray) -> np.ndarray:

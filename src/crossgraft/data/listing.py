@@ -127,7 +127,34 @@ def _list_one(location: object, request: SourceRequest) -> tuple[str, SourceRows
     if request.keep_masks and source.name not in ("image_folder", ONE_IMAGE.name):
         raise UsageError("--keep-masks has no meaning here: masks are looked for in folders of images alone.")
     rows = source.open(text, request)
+    _refuse_uneven(source.name, rows)
     return source.name, _as_asked(rows, request)
+
+
+def _refuse_uneven(source: str, rows: object) -> None:
+    """What a source of another package lists must be rows that belong together, or one image gets the label of another.
+
+    Raises:
+        UsageError: It is nothing of the kind.
+    """
+    if not isinstance(rows, SourceRows):
+        raise UsageError(
+            f"The data source {source} listed a {type(rows).__name__}, not SourceRows. Mend the package that brings it."
+        )
+    columns = {
+        "labels": rows.labels,
+        "groups": rows.groups,
+        "groups_known": rows.groups_known,
+        "splits": rows.splits,
+        **rows.attributes,
+    }
+    for name, column in cast("dict[str, object]", columns).items():
+        if column is not None and not (isinstance(column, np.ndarray) and len(column) == len(rows.image_names)):
+            found = f"{len(column)} values" if isinstance(column, np.ndarray) else f"a {type(column).__name__}"
+            raise UsageError(
+                f"The data source {source} gave {found} as {name} of {len(rows.image_names)} images, not an array of "
+                "one for each. Mend the package that brings it."
+            )
 
 
 def _as_asked(rows: SourceRows, request: SourceRequest) -> SourceRows:

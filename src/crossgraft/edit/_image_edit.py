@@ -118,7 +118,7 @@ class ImageEdit(ABC):
 
         Raises:
             DataError: The image has another form, values that are not finite or out of its range, or is too small.
-            UsageError: ``strength`` is negative or above a million, or a stochastic edit has no ``rng``.
+            UsageError: ``strength`` is negative or above a million, a stochastic edit has no ``rng``, or ``edit`` gives no image.
         """
         if not 0 <= strength <= _STRONGEST:
             raise UsageError(f"The strength of {self.name} must be at least 0 and at most {_STRONGEST:,}, got {strength!r}.")
@@ -129,7 +129,7 @@ class ImageEdit(ABC):
         given = np.asarray(image, dtype=np.float64)
         _refuse_values(given, low, high)
         pixels = (_channels_last(given, layout) - low) / (high - low)
-        painted = Painted(pixels) if strength == 0 else self.edit(pixels, rng or np.random.default_rng(0))
+        painted = Painted(pixels) if strength == 0 else self._painted(pixels, rng or np.random.default_rng(0))
         change = strength * (high - low) * (painted.pixels - pixels)
         clipped = np.clip((given + (np.moveaxis(change, 2, 0) if layout == "chw" else change).reshape(given.shape)), low, high)
         edited = (np.rint(clipped) if np.issubdtype(image.dtype, np.integer) else clipped).astype(image.dtype)
@@ -141,6 +141,22 @@ class ImageEdit(ABC):
             rms=float(np.sqrt(np.mean(residual**2))),
             share_changed=float(np.mean(residual != 0)),
         )
+
+    def _painted(self, pixels: Pixels, rng: np.random.Generator) -> Painted:
+        """What ``edit`` gives, if it is an image: NaN would be rounded to any value."""
+        pixels.setflags(write=False)  # what is written there would be compared with itself, and be no change
+        painted = cast("object", self.edit(pixels, rng))
+        if not isinstance(painted, Painted):
+            fault = f"an object of type {type(painted).__name__} instead of Painted(pixels)"
+        elif np.shape(painted.pixels) != pixels.shape:
+            fault = f"pixels of shape {np.shape(painted.pixels)} for an image of {pixels.shape}"
+        elif not np.isfinite(painted.pixels).all():
+            fault = "pixels that are NaN or infinite"
+        elif painted.mask is not None and (np.shape(painted.mask) != pixels.shape[:2] or painted.mask.dtype != np.bool_):
+            fault = f"a mask of shape {np.shape(painted.mask)} and type {painted.mask.dtype} for an image of {pixels.shape}"
+        else:
+            return painted
+        raise UsageError(f"The edit {self.name} gave {fault}. Mend it, or leave it out.")
 
 
 def measured_in(unit: str, *, low: float | None = None, high: float | None = None) -> Mapping[str, str | float | None]:

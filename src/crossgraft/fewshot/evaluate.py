@@ -240,6 +240,8 @@ def _results(
             if is_out_of_memory(error):
                 raise  # no fault of the options, and told otherwise
             raise UsageError(f"Head {name} in episode {number}: {type(error).__name__}: {error}") from error
+        if np.shape(predicted) != (len(query),):
+            raise UsageError(f"Head {name} in episode {number} named {np.shape(predicted)} classes for {len(query)} queries.")
         seconds, thread_seconds = time.perf_counter() - start, time.thread_time() - of_thread
         right = float(np.mean(predicted == labels[episode.query]))
         yield _Result(fresh, right, seconds, thread_seconds, {f"{name}: {warning.message}" for warning in caught})

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FunctionType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard, Union, cast, get_args, get_origin
 
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import UnknownNameError, UsageError, located
 from crossgraft.options._option import FromProgram, Option, Options, OptionsT, given, options_of
 from crossgraft.paths import shortened
 
@@ -199,7 +199,13 @@ def with_what_they_stand_for(known: Mapping[str, Option], values: Mapping[str, o
         if stands_for is None or value is None:
             continue
         for other, setting in stands_for(value_of(known[name], value)).items():
-            meant, flag = value_of(known[other], setting), known[other].flag
+            if other not in known:
+                raise UnknownNameError(f"option that {known[name].flag} {value} stands for", other, known)
+            flag = known[other].flag
+            try:
+                meant = value_of(known[other], setting)
+            except UsageError as error:
+                raise located(error, f"{known[name].flag} {value} stands for {flag}") from error
             if other in values and (typed := value_of(known[other], values[other])) != meant:
                 raise UsageError(
                     f"{known[name].flag} {value} stands for {flag} {_in_words(meant)}, and {flag} {_in_words(typed)} is given. "

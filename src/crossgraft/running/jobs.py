@@ -15,6 +15,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from crossgraft.compute import available_cores
 from crossgraft.errors import CrossgraftError, DeviceLostError, RunDirectoryError, StorageError
+from crossgraft.running.plugin_errors import naming_plugins
 from crossgraft.running.processes import Processes
 from crossgraft.stopping import ending_if_asked
 
@@ -157,7 +158,7 @@ def attempt(job: Job[Spec], work: Work[Spec, Result], *, keep_going: bool) -> Ou
     start = time.perf_counter()
     with work.around(job):
         try:
-            with ending_if_asked():
+            with ending_if_asked(), naming_plugins():
                 earlier = work.read_back(job)
                 result = work.do(job) if earlier is None else earlier
             return Outcome(job, result, "", time.perf_counter() - start, was_read_back=earlier is not None)

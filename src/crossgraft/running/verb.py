@@ -17,6 +17,7 @@ from crossgraft.progress import Piece, Reporter, TypicalClock, default_reporter
 from crossgraft.records.base import Record, Thumbnail
 from crossgraft.result import Result
 from crossgraft.running.command_line import open_command_run, remember_whole, said_again, typed_command
+from crossgraft.running.plugin_errors import naming_plugins
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.written_files import refuse_to_replace_inputs
 from crossgraft.storage.atomic import describe_os_error
@@ -204,6 +205,7 @@ def verb(command: str, options: Callable[P, OptionsT], *, page: Piece = PAGE) ->
         inputs = list(inspect.signature(function).parameters.values())[:-2]
 
         @functools.wraps(function)
+        @naming_plugins()
         def call(*values: Any, **keywords: Any) -> Any:
             named = [input_.name for input_ in inputs[len(values) :]]
             positional = [*values, *(keywords.pop(name) for name in named if name in keywords)]

@@ -222,10 +222,17 @@ class Score(Generic[P]):
 
         Raises:
             NotApplicable: An input is missing; the reason says which.
-            UsageError: An option is unknown.
+            UsageError: An option is unknown, or the score gives no number.
         """
         value = self._apply(inputs, options)
-        return value if isinstance(value, ScoreValue) else ScoreValue(cast(float, value))
+        if isinstance(value, ScoreValue):
+            return value
+        if np.ndim(cast(Any, value)) or not isinstance(value, SupportsFloat) or isinstance(value, complex):
+            kind = type(value).__name__
+            raise UsageError(
+                f"The score {self.name} gave an object of type {kind}, not one number. Mend the package that brings it."
+            )
+        return ScoreValue(float(value))
 
     def _apply(self, inputs: ScoreInputs, options: Mapping[str, object]) -> object:
         if reason := self.missing_inputs(inputs):

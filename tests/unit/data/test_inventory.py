@@ -1,6 +1,7 @@
 """Every visible file below a folder is an image, or passed over with its reason."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from PIL import Image
 
 from crossgraft.data import open_dataset
 from crossgraft.data.decoding import decode_file
-from crossgraft.data.file_counts import FileCounts, describe_files
+from crossgraft.data.file_counts import NO_FILE, FileCounts, describe_files
 from crossgraft.data.sources import _inventory
 from crossgraft.data.sources._inventory import take_inventory
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
@@ -111,6 +112,18 @@ def test_links_to_folders_further_down_are_named(folder, tmp_path):
     assert passed_over(folder) == {("link", "benign"): 1}
     (folder / "third").symlink_to(tmp_path / "elsewhere")  # a class that is a link is followed
     assert len(open_dataset(folder)) == 9
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no such pipes")
+def test_what_is_no_file_is_counted_and_nobody_waits_for_it(folder):
+    pipe = folder / next(path.parent for path in take_inventory(folder).images) / "pipe.png"
+    os.mkfifo(pipe)
+    (pipe.parent / "linked.png").symlink_to(pipe)
+    (pipe.parent / "circle.png").symlink_to("circle.png")
+    inventory = take_inventory(folder)
+    names = [path.name for path in inventory.images]
+    assert "circle.png" in names and not {"pipe.png", "linked.png"} & set(names)
+    assert [found.number for found in inventory.passed_over if found.reason == NO_FILE] == [2]
 
 
 def test_a_folder_of_images_beside_those_of_splits_is_said(folder):

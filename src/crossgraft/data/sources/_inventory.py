@@ -22,6 +22,7 @@ from crossgraft.data.file_counts import (
     LINK,
     MASK,
     NEEDS_READER,
+    NO_FILE,
     NOT_READ,
     RUN,
     PassedOver,
@@ -325,6 +326,8 @@ def take_inventory(folder: Path, *, keep_masks: bool = False, skip: Collection[s
                     pending.append(path)
                 else:
                     pass_over(path, _kind_of_folder(entry.name, reason), reason, _num_files(path, reason))
+            elif _is_no_file(entry):
+                pass_over(path, kind_of_file(path), NO_FILE)
             elif is_readable(path):
                 images.append(path)
             else:
@@ -334,6 +337,14 @@ def take_inventory(folder: Path, *, keep_masks: bool = False, skip: Collection[s
         pass_over(path, kind_of_file(path), MASK)
     kept = sorted((path for path in images if path not in derived), key=lambda path: natural_key(path.as_posix()))
     return Inventory(kept, list(joined_counts(others)))
+
+
+def _is_no_file(entry: os.DirEntry[str]) -> bool:
+    """Whether it is there and neither file nor folder: a pipe, which would be waited for, a socket or a device."""
+    try:
+        return not entry.is_file() and Path(entry.path).exists()
+    except OSError:  # a circle of links, which is named when it is read
+        return False
 
 
 def counted_by_kind(files: Iterable[Path], reason: str) -> list[PassedOver]:

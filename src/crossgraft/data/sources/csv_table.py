@@ -111,6 +111,12 @@ def labels_of_table(table: TextTable, columns: Sequence[str], request: SourceReq
     if separator is not None:
         return label_set_from_cells(cells, separator, none_label=request.none_label, row_name=table.row_name)
     refuse_none_label(request.none_label)
+    lists = [row for row, cell in enumerate(cells) if cell.startswith(("[", "{"))]
+    if lists and table.name.casefold().endswith(".jsonl"):
+        raise DataError(
+            f"The label in {table.row_name(lists[0])} is {cells[lists[0]]}, a list or an object. Write a name; or several "
+            "names in one text, such as \"a|b\", and say --label-separator '|'."
+        )
     notices = separator_notices(cells, column)
     if notices and "" in cells:
         raise DataError(

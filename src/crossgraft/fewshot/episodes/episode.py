@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from crossgraft.errors import DataError, located
+from crossgraft.errors import DataError, UsageError, located
 from crossgraft.fewshot.episodes._sampler import Counts, Description, Episode, Random, Sampler
 from crossgraft.words.formatting import joined
 
@@ -167,7 +167,7 @@ def describe_episode(
     Raises:
         DataError: There are too few classes, or too few images of one.
     """
-    class_ids = sampler.draw_classes(sizes, superclasses, random)
+    class_ids = _classes_of_episode(sampler, sizes, superclasses, random)
     drawn = sizes[class_ids]
     num_query = _num_query(sampler, drawn, class_ids if names is None else names[class_ids])
     num_support, support_size = sampler.num_support(drawn, drawn - num_query, random)
@@ -274,10 +274,29 @@ def _may_be_drawn(labels: np.ndarray, superclasses: np.ndarray, sampler: Sampler
     return drawable
 
 
+def _classes_of_episode(sampler: Sampler, sizes: Counts, superclasses: np.ndarray | None, random: Random) -> np.ndarray:
+    """What the sampler draws, if these are classes.
+
+    Raises:
+        UsageError: They are no numbers of classes, or one is drawn twice.
+    """
+    drawn = np.asarray(sampler.draw_classes(sizes, superclasses, random))
+    is_number = drawn.ndim == 1 and drawn.dtype.kind in "iu" and bool(np.isin(drawn, np.arange(len(sizes))).all())
+    if not is_number or len(np.unique(drawn)) < max(len(drawn), 2):
+        raise UsageError(
+            f"The sampler {sampler.name} drew {drawn.tolist()}, which are not two or more different classes of 0 to "
+            f"{len(sizes) - 1}. Mend it, or choose another."
+        )
+    return drawn
+
+
 def _num_query(sampler: Sampler, sizes: Counts, names: np.ndarray) -> int:
     """Query images of each drawn class; if one has too few, its name comes first."""
     try:
-        return sampler.num_query(sizes)
+        number = sampler.num_query(sizes)
+        if number < 1:
+            raise UsageError(f"The sampler {sampler.name} asked for {number} queries of each class. Mend it, or choose another.")
+        return number
     except DataError as error:
         raise located(error, f"Class {names[int(sizes.argmin())]}") from error
 
@@ -301,7 +320,7 @@ def _grouped(
     """Support and query rows by class, where the patients of the queries are drawn first."""
     if groups.shape != classes.shape:
         raise DataError(f"There are {len(classes)} labels and groups of shape {groups.shape}. Give one per row.")
-    class_ids = sampler.draw_classes(sizes, superclasses, random)
+    class_ids = _classes_of_episode(sampler, sizes, superclasses, random)
     drawn = sizes[class_ids]
     rows = np.flatnonzero(np.isin(classes, class_ids))
     places = np.full(len(sizes), -1)

@@ -93,6 +93,18 @@ def refuse_logits(head: str, logits: Tensor, *, is_trained: bool) -> None:
         )
 
 
+def logits_for(head: str, logits: object, shape: tuple[int, int]) -> Tensor:
+    """The logits that a head gave: of another shape, they would name classes that nobody asked for.
+
+    Raises:
+        UsageError: They do not have this shape.
+    """
+    if not isinstance(logits, Tensor) or logits.shape != shape:
+        found = f"a tensor of shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
+        raise UsageError(f"{head} gave {found} as logits, not a tensor of shape {shape}: queries and classes. Mend it.")
+    return logits
+
+
 Rows = Float[Tensor, "rows width"]
 Classes = Int[Tensor, " rows"]
 Logits = Float[Tensor, "rows num_classes"]
@@ -203,7 +215,7 @@ class Head(ClassifierMixin, BaseEstimator):
         rows = self._validated(query, reset=False)
         tensor = torch.from_numpy(_writable(rows)).to(self._dtype)
         refuse_rows(tensor)
-        return self.logits_of(tensor)
+        return logits_for(self.name, self.logits_of(tensor), (len(tensor), len(self.classes_)))
 
     def _checked(self, support: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
         validated, classes = self._validated(support, labels, ensure_min_samples=2)

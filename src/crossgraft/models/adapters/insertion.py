@@ -16,7 +16,7 @@ from crossgraft.models.adapters.tsa import TaskSpecificAdapter
 from crossgraft.registry import Registry
 from crossgraft.seeding import torch_generator
 
-ADAPTERS: Registry[type[Any]] = Registry("adapter", group="crossgraft.adapters", plugin_type=type)
+ADAPTERS: Registry[type[Any]] = Registry("adapter", group="crossgraft.adapters", plugin_type=type, named_by="kind", facts=())
 """Every adapter that is installed: classes with ``make``."""
 for _adapter in (LoraAdapter, AdaptFormerAdapter, TaskSpecificAdapter):
     ADAPTERS.add(_adapter.kind, _adapter)

@@ -88,6 +88,9 @@ def _without_decay(classifier: Classifier) -> set[str]:
     return {f"body.{name}" for name in cast("Collection[str]", excepted())} if callable(excepted) else set()
 
 
+_ROUNDING = 1e-9
+
+
 @dataclass(frozen=True)
 class ScheduledRate:
     """Share of the largest learning rate at each step of a training.
@@ -106,6 +109,9 @@ class ScheduledRate:
     def share(self, step: int) -> float:
         """Share at ``step``, counted from 0.
 
+        Raises:
+            UsageError: The schedule gives no share.
+
         >>> from crossgraft.tune.schedules import Cosine
         >>> rate = ScheduledRate(Cosine(0.0), Steps(total=5, warmup=2, per_epoch=5))
         >>> [round(rate.share(step), 3) for step in range(5)]
@@ -113,7 +119,13 @@ class ScheduledRate:
         """
         if step < self.steps.warmup:
             return (step + 1) / (self.steps.warmup + 1)
-        return self.schedule.share(step, self.steps)
+        share = cast("object", self.schedule.share(step, self.steps))
+        if not isinstance(share, int | float) or not -_ROUNDING <= share <= 1 + _ROUNDING:
+            name = self.schedule.name
+            raise UsageError(
+                f"The schedule {name} gave {share!r} at step {step}, not a share in [0, 1]. Mend it, or choose another."
+            )
+        return share
 
 
 def scheduled_rate(settings: TrainerSettings, steps_per_epoch: int) -> ScheduledRate:

@@ -22,6 +22,7 @@ from crossgraft.seeding import derive_seed, torch_generator
 from crossgraft.tune.engine.contract import StepBatch
 from crossgraft.tune.engine.optimizers import NamedOptimizer
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.plugin_outputs import losses_of, scalar_terms
 from crossgraft.tune.protocols import (
     FeatureTransform,
     ForwardStart,
@@ -370,7 +371,7 @@ class TrainingStep:
                 regularizer.before_forward(ForwardStart(drawn, part.places, len(batch.rows)))
         with self._transforming(part, step, len(batch.rows)):
             features, logits = self.network(part.images)
-        task = self.loss(logits, part.targets).sum() * part.image_weight
+        task = losses_of(self.loss, logits, part.targets).sum() * part.image_weight
         context = StepContext(
             classifier=self.classifier,
             images=part.images,
@@ -395,7 +396,7 @@ class TrainingStep:
         for regularizer in self.regularizers:
             drawn = torch_generator(self.settings.seed, regularizer.name, step, number)
             context = replace(context, generator=drawn)
-            for name, term in regularizer.loss(context).items():
+            for name, term in scalar_terms(regularizer, regularizer.loss(context)):
                 weighted = terms[f"{regularizer.name}/{name}"] = term * part.term_weight
                 # What compares with nothing is as strong as it says.
                 total = total + (self.settings.keep_factor if keeps_start(regularizer, name) else 1.0) * weighted
@@ -420,7 +421,7 @@ class TrainingStep:
         domains = torch.zeros(len(targets), dtype=torch.int64) if batch.domains is None else batch.domains
         found = objective(
             ObjectiveContext(
-                losses=self.loss(logits, targets),
+                losses=losses_of(self.loss, logits, targets),
                 logits=logits,
                 targets=targets,
                 domains=sent(domains, logits.device),
@@ -430,7 +431,7 @@ class TrainingStep:
                 generator=torch_generator(self.settings.seed, "objective", objective.name, context.step),
             )
         )
-        return {f"{objective.name}/{name}": term for name, term in found.items()}
+        return {f"{objective.name}/{name}": term for name, term in scalar_terms(objective, found)}
 
     def _over_all_processes(self, sums: Mapping[str, Tensor]) -> Tensor:
         values = torch.stack([value.double() if value.device.type != "mps" else value for value in sums.values()])

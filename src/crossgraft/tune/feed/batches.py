@@ -16,6 +16,7 @@ from crossgraft.errors import UsageError
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.image_protocols import Augmentation, BatchTransform, DrawsApart, is_identity
+from crossgraft.tune.plugin_outputs import augmented, transformed
 
 Sampler = Literal["shuffle", "balanced", "domains", "domains_and_classes"]
 Rows = Int64[Tensor, " batch"]
@@ -270,7 +271,7 @@ class BatchMaker:
         for place, transform in enumerate(self.batch_transforms):
             stream = ("batch transform", place, epoch, step)
             if domains is None or not getattr(transform, "mixes_images", False):
-                images, targets = transform(images, targets, torch_generator(self.seed, *stream))
+                images, targets = transformed(transform, images, targets, torch_generator(self.seed, *stream))
             else:
                 images, targets = self._mixed_within(domains, transform, images, targets, stream)
         return TrainingBatch(rows, images, targets, domains)
@@ -282,7 +283,7 @@ class BatchMaker:
         for domain in domains.unique().tolist():
             here = sent(torch.nonzero(domains == domain).squeeze(1), self.device)
             drawn_from = torch_generator(self.seed, *stream, "domain", domain)
-            mixed[here], soft[here] = transform(images[here], targets[here], drawn_from)
+            mixed[here], soft[here] = transformed(transform, images[here], targets[here], drawn_from)
         return mixed, soft
 
 
@@ -320,7 +321,10 @@ def _prepare(
     prepared = torch.empty(shape, device=device)
     for part, place in zip(parts, prepared.split(_IMAGES_AT_ONCE), strict=True):
         read = images.read(part, device)
-        place.copy_(images.normalise(read if varied_by is None else varied_by[0](read, varied_by[1])))
+        if varied_by is not None:
+            augmentation, generator = varied_by
+            read = augmented(augmentation, read, generator)
+        place.copy_(images.normalise(read))
     return prepared
 
 

@@ -6,6 +6,7 @@ Other packages add theirs through the entry-point group ``crossgraft.presets``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from crossgraft.choice import choose
 from crossgraft.errors import UsageError
@@ -43,4 +44,7 @@ def settings_of(preset: object, *, command: str = "tune") -> Mapping[str, object
     if chosen.command != command:
         known = joined([name for name, each in PRESETS if each.command == command])
         raise UsageError(f"--preset {preset} is for crossgraft {chosen.command}. Those of crossgraft {command} are {known}.")
-    return chosen.settings
+    settings: object = chosen.settings
+    if not isinstance(settings, Mapping):
+        raise UsageError(f"The preset {preset} gives an object of type {type(settings).__name__}, not options by name. Mend it.")
+    return cast("Mapping[str, object]", settings)

@@ -62,6 +62,7 @@ def test_missing_values_in_lines_of_json(lines, missing):
     [
         ("{", "Line 3 of metadata.jsonl is no JSON"),
         ("[1]", "Line 3 of metadata.jsonl is no JSON object"),
+        ('{"file_name": "2.png", "label": ["a", "b"]}', 'The label in line 3 of metadata.jsonl is \\["a", "b"\\], a list'),
         ('{"file_name": "2.png", "label": "a", "label": "b"}', "Line 3 of metadata.jsonl says label twice"),
     ],
 )
