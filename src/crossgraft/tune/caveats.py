@@ -60,7 +60,7 @@ def too_few_images(source: Source[TuningRecord]) -> Caveat | None:
     if primary is None or primary.value is None:
         return None
     if primary.low is None:
-        reason = (primary.no_interval_reason or "not stated why").rstrip(".")
+        reason = (primary.no_interval_reason or "not stated why").removeprefix("No interval: ").rstrip(".")
         return Caveat(
             f"There is no interval ({reason}), so nothing tells how far chance goes.", Gravity.EMPTY, _more_test_images(source)
         )

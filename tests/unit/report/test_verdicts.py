@@ -122,7 +122,7 @@ def test_too_few_images_to_tell_are_answered_by_folds_unless_the_split_was_given
     assert verdict.following == ("crossgraft tune images --model resnet18 --group-column patient --code net.py --folds 5")
     given = tuning_record(metrics=rows)
     assert verdict_of(given, TUNED)[0].following.startswith("crossgraft predict")
-    bare = [row.model_copy(update={"low": None, "high": None, "no_interval_reason": "one group."}) for row in rows]
+    bare = [row.model_copy(update={"low": None, "high": None, "no_interval_reason": "No interval: one group."}) for row in rows]
     assert "There is no interval (one group)" in verdict_of(tuning_record(metrics=bare))[0].caveat
 
 
