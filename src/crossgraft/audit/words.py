@@ -95,10 +95,9 @@ def readable_in_words(rows: Sequence[ReadableRow]) -> str:
             sentences.append(f"{row.said} was not read from {row.model}. {auc.no_interval_reason or ''}".strip())
             continue
         if auc.low is None or auc.low <= 0.5:
-            sentences.append(
-                f"Nothing shows that {row.said} can be read from {row.features} of {row.model}: AUC {auc.value:.2f}, not told "
-                "from chance."
-            )
+            chance = "not told from" if auc.low is None or auc.high is None or auc.high >= 0.5 else "below"
+            where = f"{row.features} of {row.model}"
+            sentences.append(f"Nothing shows that {row.said} can be read from {where}: AUC {auc.value:.2f}, {chance} chance.")
             continue
         if more is None or more.low is None or more.high is None:
             verdict = "above chance"

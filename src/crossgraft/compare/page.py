@@ -166,7 +166,8 @@ MODEL_COMPARISON_CAVEATS: tuple[CaveatOf[ModelComparisonRecord], ...] = (
 
 _NOTES = (
     "P: share of images that both get right or both get wrong, with a 95 % interval. Independent: a₁a₂ + (1 − a₁)(1 − a₂), with "
-    "the central 95 % over all permutations of the mistakes of one model.",
+    "the central 95 % over all permutations of the mistakes of one model, which p is from, too: there, images of one patient "
+    "count as independent.",
     "κ = (P − independent) / (1 − independent): 0 for independent mistakes, 1 for the same ones. Agreement: share of images "
     "with the same prediction.",
 )

@@ -225,8 +225,8 @@ def answer_in_words(record: ModelComparisonRecord) -> str:
 def _features(pair: ModelPair) -> str:
     cka = pair.measured("cka_debiased")
     if cka is None or cka.value is None:
-        reason = "" if cka is None or cka.reason is None else f": {cka.reason}"
-        return f"The penultimate features cannot be compared{reason}"
+        reason = "" if cka is None or cka.reason is None else f": {cka.reason.rstrip('.')}"
+        return f"The penultimate features cannot be compared{reason}."
     beside = "" if cka.untrained is None else f"; two untrained networks have {NUMBERS(cka.untrained)}"
     what = "Fine-tuning left the penultimate features at" if pair.is_a_change else "Penultimate features have"
     return f"{what} a debiased CKA of {NUMBERS(cka.value)}{beside}."
@@ -249,13 +249,13 @@ def _mistakes(pair: ModelPair, first: str, second: str) -> str:
     ends = "no interval"
     if mistakes.low is not None and mistakes.high is not None:
         ends = f"95\N{NO-BREAK SPACE}% interval {NUMBERS(mistakes.low)} to {NUMBERS(mistakes.high)}"
-    than = "as often as"
-    if mistakes.value > mistakes.independent_high:
-        than = "more often than"
-    elif mistakes.value < mistakes.independent_low:
-        than = "less often than"
+    than = "not told from"  # permutations take images as independent, which those of a patient are not: both must say so
+    if mistakes.value > mistakes.independent_high and (mistakes.low or 0.0) > mistakes.independent:
+        than = "more often than with"
+    elif mistakes.value < mistakes.independent_low and (1.0 if mistakes.high is None else mistakes.high) < mistakes.independent:
+        than = "less often than with"
     return (
         f"{first} is right on {NUMBERS(mistakes.accuracy)} of {counted(mistakes.num_images, 'image')}, {second} on "
-        f"{NUMBERS(mistakes.other_accuracy)}. Both are right or both wrong on {NUMBERS(mistakes.value)} ({ends}), {than} with "
+        f"{NUMBERS(mistakes.other_accuracy)}. Both are right or both wrong on {NUMBERS(mistakes.value)} ({ends}), {than} "
         f"mistakes that have nothing to do with each other ({NUMBERS(mistakes.independent)})."
     )

@@ -57,13 +57,26 @@ def errors_of_classes(
         counts: Confusion matrix; row: true class, column: predicted one.
         metrics: Metrics of classes on the same images.
     """
-    known = {row.class_name: row for row in metrics if row.metric == "sensitivity"}
+    known = sensitivities(class_names, metrics)
     guess = 1 - 1 / len(class_names)
     entries: list[ClassErrors] = []
     for place, (name, row) in enumerate(zip(class_names, counts, strict=True)):
         taken = {other: number for column, (other, number) in enumerate(zip(class_names, row, strict=True)) if column != place}
         entries.append(ClassErrors(name, sum(row), sum(taken.values()), taken, known.get(name), guess))
     return [entry for entry in entries if entry.images]
+
+
+def sensitivities(class_names: Sequence[str], metrics: Sequence[MetricRecord]) -> dict[str, MetricRecord]:
+    """The sensitivity of each class that has one; of the first of two classes it is the specificity of the last.
+
+    Args:
+        class_names: Classes or labels, in their order.
+        metrics: Metrics of single classes, all on the same images.
+    """
+    known = {row.class_name: row for row in metrics if row.metric == "sensitivity" and row.class_name is not None}
+    if len(class_names) == 2 and class_names[0] not in known:
+        known.update((class_names[0], row) for row in metrics if (row.metric, row.class_name) == ("specificity", class_names[1]))
+    return known
 
 
 def errors_of_labels(metrics: Sequence[MetricRecord]) -> list[ClassErrors]:

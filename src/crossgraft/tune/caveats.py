@@ -5,7 +5,7 @@ from __future__ import annotations
 from crossgraft.data.checks.record import IDENTICAL, IDENTICAL_ACROSS
 from crossgraft.data.page import unreadable_files
 from crossgraft.edit.page import edited_caveat
-from crossgraft.metrics.harms import missed_class_caveat, wrong_risks
+from crossgraft.metrics.harms import missed_class_caveat, sensitivities, wrong_risks
 from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_format, too_few_in_words
@@ -69,7 +69,7 @@ def too_few_images(source: Source[TuningRecord]) -> Caveat | None:
     if primary is None or primary.value is None:
         return None
     if primary.low is None:
-        reason = (primary.no_interval_reason or "not stated why").rstrip(".")
+        reason = (primary.no_interval_reason or "not stated why").removeprefix("No interval: ").rstrip(".")
         return Caveat(
             f"There is no interval ({reason}), so nothing tells how far chance goes.", Gravity.EMPTY, _more_test_images(source)
         )
@@ -136,17 +136,6 @@ def probabilities_are_off(source: Source[TuningRecord]) -> Caveat | None:
     return wrong_risks(source.record.calibration, recorded_task(source.record.dataset))
 
 
-def _of_class(record: TuningRecord, name: str, metric: str) -> MetricRecord | None:
-    return next(
-        (
-            row
-            for row in record.metrics
-            if row.class_name == name and row.metric == metric and row.split in UNSEEN and row.attribute is None
-        ),
-        None,
-    )
-
-
 def num_choices(record: TuningRecord) -> int:
     """Among how many answers guessing chooses: classes, or yes and no of each label."""
     return len(record.dataset.class_names) if recorded_task(record.dataset).partitions else 2
@@ -185,11 +174,11 @@ def few_images_of_a_class(source: Source[TuningRecord]) -> Caveat | None:
     """The sensitivity of a class has an interval of more than half of what is possible."""
     record = source.record
     task = recorded_task(record.dataset)
-    known = [(name, _of_class(record, name, "sensitivity")) for name in record.dataset.class_names]
+    measured = [row for row in record.metrics if row.split in UNSEEN and row.attribute is None]
     wide = [
         (name, row)
-        for name, row in known
-        if row is not None and row.low is not None and row.high is not None and row.high - row.low > WIDEST_TOLD
+        for name, row in sensitivities(record.dataset.class_names, measured).items()
+        if row.low is not None and row.high is not None and row.high - row.low > WIDEST_TOLD
     ]
     if not wide:
         return None

@@ -313,7 +313,14 @@ def _rows_of_domains(unseen: UnseenDomainsRecord) -> list[Mapping[str, object]]:
 
 def _compared(metric: str, domain: str, records: Mapping[str, DomainMetricRecord | None]) -> list[Mapping[str, object]]:
     return [
-        {"split": split, "domain": domain, "metric": metric, **row.model_dump(), "no_interval_reason": row.reason}
+        {
+            **row.model_dump(),  # of the worst domain its name, too
+            "split": split,
+            "domain": domain,
+            "metric": metric,
+            "reason": row.reason if row.value is None else None,
+            "no_interval_reason": None if row.value is None else row.reason,
+        }
         for split, row in records.items()
         if row is not None
     ]

@@ -156,7 +156,7 @@ def best_may_be_guessing(record: FineTuningComparisonRecord) -> str | None:
     best = next((row.metric for row in record.variants if row.metric.value is not None), None)
     if best is None:
         return None
-    row = MetricRecord(metric=record.primary_metric, title="", value=best.value, low=best.low, num_images=0)
+    row = MetricRecord(metric=record.primary_metric, title="", value=best.value, low=best.low, high=best.high, num_images=0)
     return doubt_in_words(row, num_choices(record))
 
 

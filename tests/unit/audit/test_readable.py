@@ -75,6 +75,7 @@ def metric(low, high):
             None,
             "Nothing shows that sex F can be read from features of net: AUC 0.53, not told",
         ),
+        (metric(0.2, 0.4), None, None, "Nothing shows that sex F can be read from features of net: AUC 0.30, below chance."),
         (metric(0.6, 0.8), metric(0.1, 0.2), metric(0.1, 0.2), "surely more than from random weights."),
         (
             metric(0.6, 0.8),

@@ -92,6 +92,26 @@ def test_mistakes_by_a_probe_are_marked(compared):
     assert shared_mistakes_section(compared()) is None
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, "on 0.800 (95 % interval 0.700 to 0.900), more often than with mistakes that have nothing to do with each other"),
+        (
+            {"low": 0.58},
+            "on 0.800 (95 % interval 0.580 to 0.900), not told from mistakes that have nothing to do",
+        ),  # of few patients
+        ({"independent_high": 0.81}, "not told from mistakes"),
+        ({"low": None, "high": None}, "on 0.800 (no interval), not told from mistakes"),
+        ({"value": 0.4, "low": 0.3, "high": 0.5}, "less often than with mistakes"),
+        ({"value": 0.4, "low": 0.3, "high": 0.61}, "not told from mistakes"),
+        ({"value": 0.4, "low": None, "high": None}, "not told from mistakes"),
+    ],
+)
+def test_shared_mistakes_are_claimed_where_patients_tell_them(compared, changed, said):
+    record = compared({"of": "models", "mistakes": MISTAKES.model_copy(update=changed)}).record
+    assert said in answer_in_words(record).replace("\N{NO-BREAK SPACE}", " ")
+
+
 def test_weights_without_a_length_have_no_relative_distance(compared):
     rows = [
         WeightsApart(first="A", second="B", distance=WeightDistance(l2=0.5, rms=0.001, relative=each), num_weights=1234)

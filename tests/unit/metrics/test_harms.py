@@ -39,6 +39,20 @@ def test_a_class_is_missed_more_often_than_the_others_or_than_half_the_time(coun
     assert names_missed(counts) == expected
 
 
+def test_of_two_classes_the_first_counts_patients_too():
+    """Its sensitivity is the specificity of the last, the only class that has metrics of its own."""
+    specificity = MetricRecord(
+        metric="specificity", title="Specificity", class_name="b", value=0.4, low=0.1, high=0.8, num_images=10, num_groups=3
+    )
+    counts = [[40, 60], [10, 90]]
+    assert names_missed(counts) == ["a"]
+    assert names_missed(counts, [specificity]) == ["a"]
+    assert names_missed(counts, [specificity.model_copy(update={"high": 0.95})]) == []
+    assert names_missed([[40, 60, 0], [10, 90, 0], [0, 0, 9]], [specificity.model_copy(update={"high": 0.95})]) == ["a"]
+    (first, last) = errors_of_classes(["a", "b"], counts, [specificity])
+    assert (first.sensitivity, last.sensitivity) == (specificity, None)
+
+
 def test_a_class_of_less_than_half_is_found_by_the_one_sided_exact_binomial_test():
     for images in (4, 11, 40):
         for missed in range(images + 1):

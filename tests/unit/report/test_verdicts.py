@@ -122,7 +122,7 @@ def test_too_few_images_to_tell_are_answered_by_folds_unless_the_split_was_given
     assert verdict.following == ("crossgraft tune images --model resnet18 --group-column patient --code net.py --folds 5")
     given = tuning_record(metrics=rows)
     assert verdict_of(given, TUNED)[0].following.startswith("crossgraft predict")
-    bare = [row.model_copy(update={"low": None, "high": None, "no_interval_reason": "one group."}) for row in rows]
+    bare = [row.model_copy(update={"low": None, "high": None, "no_interval_reason": "No interval: one group."}) for row in rows]
     assert "There is no interval (one group)" in verdict_of(tuning_record(metrics=bare))[0].caveat
 
 
@@ -211,6 +211,9 @@ def test_a_class_of_few_test_images_is_named_with_what_they_allow():
     rows = [metric("balanced_accuracy", 0.8), sensitivity("malignant", 3, 4, low=0.3, high=0.95)]
     caveat = verdict_of(tuning_record(metrics=rows))[0].caveat
     assert caveat == "Only 4 test images of malignant: its sensitivity may be anything from 0.30 to 0.95."
+    of_first = sensitivity("malignant", 3, 4, low=0.3, high=0.95).model_copy(update={"metric": "specificity"})
+    caveat = verdict_of(tuning_record(metrics=[rows[0], of_first]))[0].caveat
+    assert caveat == "Only 4 test images of benign: its sensitivity may be anything from 0.30 to 0.95."
     enough = [rows[0], sensitivity("malignant", 30, 40, low=0.6, high=0.86)]
     assert verdict_of(tuning_record(metrics=enough))[0].caveat is None
 

@@ -166,6 +166,9 @@ def test_every_domain_is_measured_by_the_model_that_never_saw_it(each, tmp_path)
         {"unseen": row.unseen.value, "seen": row.seen.value, "seen - unseen": row.gap.value}
     )
     assert metrics[metrics.domain == "(mean)"].split.tolist() == ["unseen", "seen", "seen - unseen"]
+    (of_worst,) = metrics[metrics.domain == "(worst)"].itertuples()
+    assert (of_worst.split, of_worst.low, of_worst.high) == ("unseen", unseen.worst.low, unseen.worst.high)
+    assert not metrics.duplicated(["split", "domain", "metric", "class_name"]).any()
     assert TuningRecord.model_validate_json((out / "report.json").read_bytes()) == tuned.record
     alone = fine_tune(scans(groups=patients()), **FAST, leave_out="GENT", out=tmp_path / "alone")
     assert weights(tmp_path / "alone/jobs/without GENT") == weights(out / "jobs" / "without GENT")

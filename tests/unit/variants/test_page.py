@@ -74,6 +74,8 @@ def test_nothing_is_claimed_where_nothing_separates_or_is_known():
     assert "better than" not in answer_in_words(comparison_record(variants=[best, unknown[0], third]))
     guessing = [variant("full", 0.52, 0.5, is_full=True), variant("linear", 0.4, 1.0, difference=difference(-0.12))]
     assert "nothing shows yet" in answer_in_words(comparison_record(variants=guessing))
+    worse = [variant("full", 0.4, 0.5, is_full=True)]
+    assert "all of the interval is below it: the model is worse" in answer_in_words(comparison_record(variants=worse))
     assert answer_in_words(comparison_record(variants=[variant("full", None, None)])).startswith("No variant has a value")
 
 
