@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import shutil
 import sys
 import tempfile
@@ -24,6 +25,8 @@ FAST, SLOW = "not slow and not browser and not real_data", "slow and not browser
 NO_TEST = 5
 SECONDS = 300
 """A mutation may make a loop without an end."""
+MEMORY_BYTES = 6 * 2**30
+"""A mutation may ask for all there is."""
 
 
 MUTATIONS = {
@@ -615,11 +618,13 @@ def verdict_of(processes, copy: Path, tests: list[str], name: str, old: str, new
             code = outcome(processes, copy, tests, marked=SLOW)
     finally:
         file.write_text(text, encoding="utf-8")
+    if code < 0:  # out of time, or ended by a signal: without the mutation it was not
+        code = CAUGHT
     return {CAUGHT: "caught", PASSED: "NOT CAUGHT", NO_TEST: "NOT CAUGHT"}.get(code, f"no test ({code})")
 
 
-def outcome(processes, copy: Path, tests: list[str], marked: str = FAST) -> int | None:
-    """The exit code of pytest on these files of ``tests`` in the copy."""
+def outcome(processes, copy: Path, tests: list[str], marked: str = FAST) -> int:
+    """The exit code of pytest on these files of ``tests`` in the copy; minus the signal where one ended it."""
     process = processes.Process(target=run_tests, args=(copy, tests, marked))
     process.start()
     process.join(SECONDS)
@@ -632,6 +637,7 @@ def run_tests(copy: Path, tests: list[str], marked: str) -> None:
     """In a process of its own: what the tests print goes to a file."""
     import pytest
 
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     log = os.open(copy / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
