@@ -44,7 +44,7 @@ MUTATIONS = {
         ("fewshot/averages.py", "float(np.linalg.norm(known)) / len(rows)", "float(np.mean(known))"),
     ],
     "unit/fewshot/test_gaps.py": [("fewshot/look.py", "prototypes[classes].mean(axis=0)", "prototypes.mean(axis=0)")],
-    "unit/audit/test_sweep.py": [
+    "unit/audit/test_confounded.py": [
         ("audit/reach.py", "> _TIMES_AS_MUCH * left", ">= 0"),
         ("audit/reach.py", "while side <= native", "while side < native"),
     ],
