@@ -110,9 +110,9 @@ MUTATIONS = {
         ("metrics/_intervals.py", "design = max(1.0, variance", "design = (variance"),
         ("metrics/_intervals.py", "design = drawn_towards(design, most, num_telling)", "pass"),
     ],
-    "statistics/test_interval_coverage.py": [  # intervals that are a fifth too narrow
+    "statistics/test_interval_coverage.py": [  # too narrow by a fifth, or by a third where there is room on purpose
         ("metrics/_intervals.py", "below, above = np.sqrt(squares).tolist()", "below, above = (0.8 * np.sqrt(squares)).tolist()"),
-        ("statistics/skewed_mean.py", "number * square) / num_values", "number * square) / num_values * 0.8"),
+        ("statistics/skewed_mean.py", "number * square) / num_values", "number * square) / num_values * 0.67"),
     ],
     "unit/statistics/test_jackknife.py": [("statistics/jackknife.py", "variances = [(num_blocks - 1) /", "variances = [1 /")],
     "unit/statistics/test_rank_intervals.py": [("statistics/rank_intervals.py", "(2 * max(num_models - 1, 1))", "2")],

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from support.audit_study import audit as audit
+from support.audit_study import study as study
+from support.audit_study import tuned as tuned
 from support.workspace import crossgraft as crossgraft
 from support.workspace import run_once as run_once
 from support.workspace import runs_made as runs_made
