@@ -6,18 +6,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
 import crossgraft as package
 from crossgraft import fewshot
 from crossgraft.choice import choose, pieces
-from crossgraft.errors import DataError, RunDirectoryError, UnknownNameError, UsageError
+from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.fewshot import MetaAdapterHead, NccHead, NWayKShot, TipAdapterHead
 from crossgraft.fewshot.record import FewshotRecord
 from crossgraft.running import processes
 from crossgraft.tune.presets import settings_of
-from crossgraft.tune.record import PredictionRecord
 from support import forked
 from support.tiny import make_images
 
@@ -155,9 +153,6 @@ def test_bad_input(workspace, monkeypatch, options, error, said):
         package.run_episodes("images", **(usual | options))
 
 
-ONE_TASK = ("--support", "images", "--model", "zoo.yaml:narrow", "--code", "tiny_models.py", "--workers", "1")
-
-
 @pytest.mark.xdist_group(forked.GROUP)
 @pytest.mark.usefixtures("forked_workers")
 def test_heads_inside_the_backbone_meet_the_same_tasks(workspace, monkeypatch):
@@ -170,78 +165,6 @@ def test_heads_inside_the_backbone_meet_the_same_tasks(workspace, monkeypatch):
     assert {row.title for row in result.record.heads} >= {"TSA", "CoPA + TSA", "Fine-tuning"}
     several = package.run_episodes("images", heads=f"ncc,{inside}", workers=2, **common)
     assert numbers(several.record) == numbers(result.record)
-
-
-def test_one_task_gives_what_predict_gives(workspace, run_once, monkeypatch):
-    done = run_once("fewshot", *ONE_TASK, "--query", "images", "--head", "copa:steps=5", out="run")
-    assert "copa:steps=5 adapted to" in " ".join(done.out.split())
-    assert "are in the support set, pixel by pixel" in " ".join(done.out.split())
-    record = PredictionRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
-    assert record.head == "copa:steps=5" and record.num_support == record.num_images == len(record.rows)
-    assert record.metrics and record.most_certain and record.temperature is None
-    table = (workspace / "run" / "predictions.csv").read_text().splitlines()
-    assert table[0].startswith("image,predicted,probability,decision") and len(table) == len(record.rows) + 1
-    html = (workspace / "run" / "report.html").read_text()
-    assert str(workspace) not in html and "--support</span>" in html
-    assert "its probabilities are not calibrated" in html
-    monkeypatch.chdir(workspace)
-    same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}
-    found = package.predict_from_support(support="images", query="images", head="copa:steps=5", **same)
-    assert [row.probabilities for row in found.record.rows] == [row.probabilities for row in record.rows]
-    data = package.open_dataset("images")
-    again = package.predict_from_support(
-        support=data, query=[data.read(row) for row in range(len(data))], head="copa:steps=5", **same
-    )
-    assert [row.decision for row in again.record.rows] == [row.decision for row in record.rows]
-    assert not again.record.metrics
-    objects = package.predict_from_support(support=data, query=data, head="ncc", out=workspace / "python", **same)
-    assert objects.report.is_file()
-    inside = package.predict_from_support(support=data, query=data, head="tsa:steps=2", **same)
-    assert len(inside.to_frame()) == len(data)
-
-
-def test_the_next_command_names_each_head_once(workspace, crossgraft):
-    for folder in sorted((workspace / "images").iterdir()):
-        (workspace / "other" / folder.name).mkdir(parents=True)
-        for image in sorted(folder.iterdir())[:3]:
-            image.rename(workspace / "other" / folder.name / image.name)
-    done = crossgraft("fewshot", *ONE_TASK, "--query", "other", "--head", "ncc", "--out", "run")
-    assert "crossgraft fewshot images --heads ncc,logistic --model zoo.yaml:narrow" in " ".join(done.out.split())
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        (("fewshot", "--support", "images", "--model", "zoo.yaml:narrow"), "there is no --query"),
-        (("fewshot", "images", *ONE_TASK, "--query", "images"), "cannot be used with DATA"),
-        (("fewshot", *ONE_TASK, "--query", "images", "--episodes", "3"), "cannot be used with --episodes"),
-        (("fewshot", "images", *FLAGS, "--head", "ncc"), "--head is for --support and --query"),
-        (("fewshot", "images", *FLAGS, "--use-split", "test"), "--use-split is for --support and --query"),
-        (("fewshot", *ONE_TASK, "--query", "images", "--head", "ncc,copa"), "One task has one head"),
-        (("fewshot", *ONE_TASK, "--query", "images", "--head", "meta_adapter"), "has to learn on base classes"),
-        (("fewshot", *FLAGS), "Name the images that tasks are drawn from"),
-        (("fewshot", *ONE_TASK, "--query", "nowhere"), "nowhere"),
-    ],
-)
-def test_one_task_that_cannot_be(workspace, crossgraft, typed, said):
-    done = crossgraft(*typed)
-    assert done.code in (2, 3) and said in " ".join(done.err.split())
-
-
-@pytest.fixture
-def drawings(workspace):
-    """A table: four characters of two alphabets, each drawn by three writers twice."""
-    (workspace / "drawn").mkdir()
-    random = np.random.default_rng(0)
-    rows = ["image,character,alphabet,writer"]
-    for character in range(4):
-        for number in range(6):
-            name = f"drawn/{character}-{number}.png"
-            pixels = random.integers(0, 90, (16, 16, 3)) + 40 * character
-            Image.fromarray(pixels.astype(np.uint8)).save(workspace / name)
-            rows.append(f"{name},c{character},a{character // 2},w{number // 2}")
-    (workspace / "drawings.csv").write_text("\n".join(rows))
-    return ("drawings.csv", "--label-column", "character", "--holdout", "0")
 
 
 def test_an_episode_has_classes_of_one_superclass(drawings, workspace, crossgraft, monkeypatch):
@@ -266,95 +189,12 @@ def test_small_classes_of_a_superclass_are_named_before_a_network_looks(drawings
     assert done.code == 3 and "have: rare (1). Leave" in done.err and "images with narrow" not in done.err
 
 
-def test_patients_on_both_sides_are_counted_and_not_named(drawings, workspace, monkeypatch):
-    monkeypatch.chdir(workspace)
-    lines = (workspace / "drawings.csv").read_text().splitlines()
-    shown = [line for line in lines[1:] if not line.endswith("w2")]
-    for name, rows in (("support.csv", lines[1:]), ("query.csv", shown)):
-        (workspace / name).write_text("\n".join([lines[0], *rows]))
-    common = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "head": "ncc"}
-    columns = {"label_column": "character", "group_column": "writer"}
-    found = package.predict_from_support(support="support.csv", query="query.csv", **columns, **common)
-    (warning,) = found.record.warnings
-    assert "2 groups (column writer) are on both sides" in warning and "w1" not in warning
-    assert "too high" in warning and found.record.num_seen == len(shown)
-    of_others = package.predict_from_support(support="query.csv", query="support.csv", out="of", **columns, **common)
-    (warning,) = of_others.record.warnings
-    unseen = len(lines) - 1 - len(shown)
-    assert f"They are not measured: the metrics are of {unseen} other images." in warning
-    assert (of_others.record.num_seen, of_others.record.metrics[0].num_images) == (len(shown), unseen)
-    (workspace / "others.csv").write_text("\n".join([lines[0].replace("writer", "case"), *lines[1:]]))
-    other = package.open_dataset("others.csv", label_column="character", group_column="case")
-    of_case = package.predict_from_support(support=package.open_dataset("query.csv", **columns), query=other, **common).record
-    assert "case" not in " ".join(of_case.warnings)  # numbers of cases are no writers
-    (workspace / "query.csv").write_text("\n".join([lines[0], *reversed(shown)]))
-    with pytest.raises(RunDirectoryError, match="The data changed since the run"):
-        package.predict_from_support(support="query.csv", query="support.csv", out="of", **columns, **common)
-
-
-def test_queries_inside_the_backbone_come_a_few_at_a_time(workspace, monkeypatch):
-    monkeypatch.chdir(workspace)
-    same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "head": "tsa:steps=2"}
-    data = package.open_dataset("images")
-    whole = package.predict_from_support(support=data, query=data, **same)
-    monkeypatch.setattr("crossgraft.fewshot.predict_from_support.QUERIES_AT_ONCE", 3)
-    parts = package.predict_from_support(support=data, query=data, **same)
-    for one, other in zip(whole.record.rows, parts.record.rows, strict=True):
-        np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-6)
-
-
-def test_columns_are_those_of_the_table(drawings, workspace, crossgraft):
-    """A table to learn from, and a folder of new images; and the other way round."""
-    columns = ("--label-column", "character")
-    model = ("--model", "zoo.yaml:narrow", "--code", "tiny_models.py", "--workers", "1", "--head", "ncc")
-    done = crossgraft("fewshot", "--support", "drawings.csv", "--query", "drawn", *columns, *model, "--out", "run")
-    assert done.code == 0, done.err
-    record = PredictionRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
-    assert len(record.rows) == 24 and record.num_support == 24
-    assert crossgraft("fewshot", "--support", "images", "--query", "drawings.csv", *columns, *model).code == 0
-    both = crossgraft("fewshot", "--support", "images", "--query", "images", *columns, *model)
-    assert both.code == 2 and "--label-column" in both.err
-
-
-def test_the_seed_is_that_of_the_head(workspace, monkeypatch):
-    monkeypatch.chdir(workspace)
-    same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "support": "images", "query": "images"}
-
-    def shares(head, seed):
-        rows = package.predict_from_support(head=head, seed=seed, **same).record.rows
-        return [row.probabilities for row in rows]
-
-    drawn = "copa:init=random,steps=2"
-    first = shares(drawn, 0)
-    assert first != shares(drawn, 1) == shares(f"{drawn},seed=1", 5)
-    assert shares(f"{drawn},seed=0", 5) == shares({"name": "copa", "init": "random", "steps": 2, "seed": 0}, 5) == first
-    assert shares(drawn, np.int64(0)) == first
-    with pytest.raises(UsageError, match=r"seed must be a whole number, not 1\.5"):
-        shares(drawn, 1.5)
-
-
 def test_numbers_of_numpy_are_kept_in_run_directories(workspace, monkeypatch):
     monkeypatch.chdir(workspace)
     same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "heads": "ncc", "sampler": SAMPLER}
     package.run_episodes("images", episodes=np.int64(2), seed=np.int64(3), out="run", **same)
     assert json.loads((workspace / "run" / "run.json").read_text())["seed"] == 3
     assert package.run_episodes("images", episodes=2, seed=3, out="run", **same).out is not None
-
-
-def test_what_opens_files_is_refused_where_all_is_open(workspace, monkeypatch):
-    monkeypatch.chdir(workspace)
-    same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "head": "ncc"}
-    data = package.open_dataset("images")
-    arrays = [data.read(row) for row in range(3)]
-    for query, support, option in (
-        (data, data, {"label_column": "x"}),
-        (arrays, data, {"skip_unreadable": True}),
-        (data, "images", {"use_split": "test"}),
-    ):
-        with pytest.raises(UsageError, match=f"{next(iter(option))} belongs to opening the data"):
-            package.predict_from_support(support=support, query=query, **option, **same)
-    found = package.predict_from_support(support="images", query=iter(arrays), skip_unreadable=True, **same)
-    assert len(found.record.rows) == 3
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""``crossgraft fewshot --support … --query …``: what a head is told of the classes, and what it may be asked about."""
+"""``crossgraft fewshot --support … --query …``: one task: what a head is told of it, and what it answers."""
 
 import shutil
 
@@ -9,7 +9,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 import crossgraft as package
-from crossgraft.errors import CrossgraftWarning, UsageError
+from crossgraft.errors import CrossgraftWarning, RunDirectoryError, UsageError
 from crossgraft.fewshot import MetaDataset, TipAdapterHead
 from crossgraft.fewshot.record import FewshotRecord
 from crossgraft.predict.page import FEWEST_WAYS
@@ -18,6 +18,7 @@ from crossgraft.tune.record import PredictionRecord
 NETWORK = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}
 WIDTH = 8
 MODEL = ("--model", "zoo.yaml:narrow", "--code", "tiny_models.py", "--workers", "1")
+ONE_TASK = ("--support", "images", *MODEL)
 
 
 def test_class_weights_are_found_by_the_names_of_the_classes(workspace):
@@ -123,3 +124,136 @@ def test_prototypes_in_the_place_of_class_weights_are_told(workspace, crossgraft
 def test_an_error_of_a_head_of_another_package_is_told_with_its_name(workspace):
     with pytest.raises(UsageError, match=r"Head KNeighborsClassifier: ValueError: .*n_neighbors"):
         package.predict_from_support(support="images", query="images", head=KNeighborsClassifier(50), **NETWORK)
+
+
+def test_one_task_gives_what_predict_gives(workspace, run_once):
+    done = run_once("fewshot", *ONE_TASK, "--query", "images", "--head", "copa:steps=5", out="run")
+    assert "copa:steps=5 adapted to" in " ".join(done.out.split())
+    assert "are in the support set, pixel by pixel" in " ".join(done.out.split())
+    record = PredictionRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
+    assert record.head == "copa:steps=5" and record.num_support == record.num_images == len(record.rows)
+    assert record.metrics and record.most_certain and record.temperature is None
+    table = (workspace / "run" / "predictions.csv").read_text().splitlines()
+    assert table[0].startswith("image,predicted,probability,decision") and len(table) == len(record.rows) + 1
+    html = (workspace / "run" / "report.html").read_text()
+    assert str(workspace) not in html and "--support</span>" in html
+    assert "its probabilities are not calibrated" in html
+    found = package.predict_from_support(support="images", query="images", head="copa:steps=5", **NETWORK)
+    assert [row.probabilities for row in found.record.rows] == [row.probabilities for row in record.rows]
+    data = package.open_dataset("images")
+    again = package.predict_from_support(
+        support=data, query=[data.read(row) for row in range(len(data))], head="copa:steps=5", **NETWORK
+    )
+    assert [row.decision for row in again.record.rows] == [row.decision for row in record.rows]
+    assert not again.record.metrics
+    objects = package.predict_from_support(support=data, query=data, head="ncc", out=workspace / "python", **NETWORK)
+    assert objects.report.is_file()
+    inside = package.predict_from_support(support=data, query=data, head="tsa:steps=2", **NETWORK)
+    assert len(inside.to_frame()) == len(data)
+
+
+def test_the_next_command_names_each_head_once(workspace, crossgraft):
+    for folder in sorted((workspace / "images").iterdir()):
+        (workspace / "other" / folder.name).mkdir(parents=True)
+        for image in sorted(folder.iterdir())[:3]:
+            image.rename(workspace / "other" / folder.name / image.name)
+    done = crossgraft("fewshot", *ONE_TASK, "--query", "other", "--head", "ncc", "--out", "run")
+    assert "crossgraft fewshot images --heads ncc,logistic --model zoo.yaml:narrow" in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("fewshot", "--support", "images", "--model", "zoo.yaml:narrow"), "there is no --query"),
+        (("fewshot", "images", *ONE_TASK, "--query", "images"), "cannot be used with DATA"),
+        (("fewshot", *ONE_TASK, "--query", "images", "--episodes", "3"), "cannot be used with --episodes"),
+        (("fewshot", "images", *MODEL, "--head", "ncc"), "--head is for --support and --query"),
+        (("fewshot", "images", *MODEL, "--use-split", "test"), "--use-split is for --support and --query"),
+        (("fewshot", *ONE_TASK, "--query", "images", "--head", "ncc,copa"), "One task has one head"),
+        (("fewshot", *ONE_TASK, "--query", "images", "--head", "meta_adapter"), "has to learn on base classes"),
+        (("fewshot", *MODEL), "Name the images that tasks are drawn from"),
+        (("fewshot", *ONE_TASK, "--query", "nowhere"), "nowhere"),
+    ],
+)
+def test_one_task_that_cannot_be(workspace, crossgraft, typed, said):
+    done = crossgraft(*typed)
+    assert done.code in (2, 3) and said in " ".join(done.err.split())
+
+
+def test_patients_on_both_sides_are_counted_and_not_named(drawings, workspace):
+    lines = (workspace / "drawings.csv").read_text().splitlines()
+    shown = [line for line in lines[1:] if not line.endswith("w2")]
+    for name, rows in (("support.csv", lines[1:]), ("query.csv", shown)):
+        (workspace / name).write_text("\n".join([lines[0], *rows]))
+    common = {**NETWORK, "head": "ncc"}
+    columns = {"label_column": "character", "group_column": "writer"}
+    found = package.predict_from_support(support="support.csv", query="query.csv", **columns, **common)
+    (warning,) = found.record.warnings
+    assert "2 groups (column writer) are on both sides" in warning and "w1" not in warning
+    assert "too high" in warning and found.record.num_seen == len(shown)
+    of_others = package.predict_from_support(support="query.csv", query="support.csv", out="of", **columns, **common)
+    (warning,) = of_others.record.warnings
+    unseen = len(lines) - 1 - len(shown)
+    assert f"They are not measured: the metrics are of {unseen} other images." in warning
+    assert (of_others.record.num_seen, of_others.record.metrics[0].num_images) == (len(shown), unseen)
+    (workspace / "others.csv").write_text("\n".join([lines[0].replace("writer", "case"), *lines[1:]]))
+    other = package.open_dataset("others.csv", label_column="character", group_column="case")
+    of_case = package.predict_from_support(support=package.open_dataset("query.csv", **columns), query=other, **common).record
+    assert "case" not in " ".join(of_case.warnings)  # numbers of cases are no writers
+    (workspace / "query.csv").write_text("\n".join([lines[0], *reversed(shown)]))
+    with pytest.raises(RunDirectoryError, match="The data changed since the run"):
+        package.predict_from_support(support="query.csv", query="support.csv", out="of", **columns, **common)
+
+
+def test_queries_inside_the_backbone_come_a_few_at_a_time(workspace, monkeypatch):
+    same = {**NETWORK, "head": "tsa:steps=2"}
+    data = package.open_dataset("images")
+    whole = package.predict_from_support(support=data, query=data, **same)
+    monkeypatch.setattr("crossgraft.fewshot.predict_from_support.QUERIES_AT_ONCE", 3)
+    parts = package.predict_from_support(support=data, query=data, **same)
+    for one, other in zip(whole.record.rows, parts.record.rows, strict=True):
+        np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-6)
+
+
+def test_columns_are_those_of_the_table(drawings, workspace, crossgraft):
+    """A table to learn from, and a folder of new images; and the other way round."""
+    columns = ("--label-column", "character")
+    model = (*MODEL, "--head", "ncc")
+    done = crossgraft("fewshot", "--support", "drawings.csv", "--query", "drawn", *columns, *model, "--out", "run")
+    assert done.code == 0, done.err
+    record = PredictionRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
+    assert len(record.rows) == 24 and record.num_support == 24
+    assert crossgraft("fewshot", "--support", "images", "--query", "drawings.csv", *columns, *model).code == 0
+    both = crossgraft("fewshot", "--support", "images", "--query", "images", *columns, *model)
+    assert both.code == 2 and "--label-column" in both.err
+
+
+def test_the_seed_is_that_of_the_head(workspace):
+    same = {**NETWORK, "support": "images", "query": "images"}
+
+    def shares(head, seed):
+        rows = package.predict_from_support(head=head, seed=seed, **same).record.rows
+        return [row.probabilities for row in rows]
+
+    drawn = "copa:init=random,steps=2"
+    first = shares(drawn, 0)
+    assert first != shares(drawn, 1) == shares(f"{drawn},seed=1", 5)
+    assert shares(f"{drawn},seed=0", 5) == shares({"name": "copa", "init": "random", "steps": 2, "seed": 0}, 5) == first
+    assert shares(drawn, np.int64(0)) == first
+    with pytest.raises(UsageError, match=r"seed must be a whole number, not 1\.5"):
+        shares(drawn, 1.5)
+
+
+def test_what_opens_files_is_refused_where_all_is_open(workspace):
+    same = {**NETWORK, "head": "ncc"}
+    data = package.open_dataset("images")
+    arrays = [data.read(row) for row in range(3)]
+    for query, support, option in (
+        (data, data, {"label_column": "x"}),
+        (arrays, data, {"skip_unreadable": True}),
+        (data, "images", {"use_split": "test"}),
+    ):
+        with pytest.raises(UsageError, match=f"{next(iter(option))} belongs to opening the data"):
+            package.predict_from_support(support=support, query=query, **option, **same)
+    found = package.predict_from_support(support="images", query=iter(arrays), skip_unreadable=True, **same)
+    assert len(found.record.rows) == 3

@@ -1,9 +1,9 @@
 """Datasets of Hugging Face: saved folders, the local cache, columns of all kinds."""
 
-import hashlib
 import io
 import json
 import shutil
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -64,18 +64,16 @@ def saved(tmp_path):
 def test_a_saved_dataset_opens_with_its_class_names_in_their_order(saved):
     made = dataset({"label": [1, 0] * (ROWS // 2)}, label=classes("z first", "a second"))
     opened = open_dataset(saved(made))
-    assert opened.source == "hf_dataset"
-    assert opened.name == "chest"
+    assert (opened.source, opened.name) == ("hf_dataset", "chest")
     assert opened.class_names == ("z first", "a second")
     assert opened.targets.tolist() == [1, 0] * (ROWS // 2)
     assert opened.splits is None
     np.testing.assert_array_equal(opened.read(3), png(3)[1])
 
 
-def test_sixteen_bit_samples_stay_sixteen_bit(tmp_path, saved):
+def test_sixteen_bit_samples_stay_sixteen_bit(saved):
     made = datasets.Dataset.from_dict({"image": images(mode="I;16"), "label": [0, 1] * (ROWS // 2)})
-    folder = saved(made.cast_column("image", datasets.Image()))
-    opened = open_dataset(folder)
+    opened = open_dataset(saved(made.cast_column("image", datasets.Image())))
     assert opened.image_kinds == {"5×6 grey 16-bit": ROWS}
     np.testing.assert_array_equal(opened.read(2)[..., 0], png(2, mode="I;16")[1])
 
@@ -111,12 +109,6 @@ def test_splits_with_other_classes_are_refused_together(saved):
         open_dataset(folder, use_split=None)
 
 
-def test_a_split_that_is_not_there_is_named(saved):
-    folder = saved(datasets.DatasetDict(test=two_classes()))
-    with pytest.raises(DataError, match=r"The dataset chest has no rows of the split train. Its splits: test."):
-        open_dataset(folder)
-
-
 def test_a_part_without_any_label_is_left_out_and_said(saved, reporter):
     """Benchmarks mark a hidden test part with -1: it is no part to measure on, so that another can be drawn."""
     hidden = dataset({"label": [-1] * ROWS}, label=classes())
@@ -124,6 +116,9 @@ def test_a_part_without_any_label_is_left_out_and_said(saved, reporter):
     opened = open_dataset(folder, use_split=None, reporter=reporter)
     assert set(opened.splits) == {"train"} and len(opened.targets) == ROWS
     assert "has no label in the split test, which is left out." in " ".join(reporter.stream.getvalue().split())
+    for use_split, num_kept in ((None, ROWS), ("train", ROWS // 2)):
+        drawn = open_dataset(folder, use_split=use_split, default_split=True)
+        assert len(drawn) == num_kept and drawn.split is not None, "test is drawn from train, for rank as for tune"
     _, rows = list_rows(folder, SourceRequest(use_split="train"), reporter)
     assert rows.split_names == ("train",)
     with pytest.raises(DataError, match=r"The label is -1 in test row 0.*--uncertain leave-out"):
@@ -133,8 +128,7 @@ def test_a_part_without_any_label_is_left_out_and_said(saved, reporter):
 def test_a_column_of_splits_is_followed(saved):
     folder = saved(two_classes(split=["train"] * 4 + ["validation"] * 4))
     opened = open_dataset(folder, use_split="val")
-    assert opened.image_name(0) == "row 4"
-    assert opened.split_method == "column split of the dataset"
+    assert (opened.image_name(0), opened.split_method) == ("row 4", "column split of the dataset")
     np.testing.assert_array_equal(opened.read(1), png(5)[1])
 
 
@@ -157,8 +151,7 @@ def test_groups_and_attributes(saved):
     assert opened.group_column == "patient"
     assert opened.groups.tolist() == ["7", "7", "8", "8", "9", "9", "10", "10"]
     assert set(opened.attributes) == {"age", "sex", "site"}
-    assert np.isnan(opened.attributes["age"][2])
-    assert opened.attributes["age"][3] == 43
+    assert np.isnan(opened.attributes["age"][2]) and opened.attributes["age"][3] == 43
     assert opened.attributes["sex"].tolist()[:3] == ["f", "m", ""]
     assert opened.attributes["site"].tolist()[:2] == ["north", "south"]
 
@@ -236,8 +229,7 @@ def test_lists_are_several_labels_an_image(saved, cells, item, length, names, la
     feature = classes("mass", "edema", "nodule") if item == "class" else datasets.Value(item)
     made = dataset({"labels": cells}, count=3, labels=datasets.Sequence(feature, length=length))
     rows = rows_of(saved(made))
-    assert rows.label_names == names
-    assert rows.labels.tolist() == labels
+    assert (rows.label_names, rows.labels.tolist()) == (names, labels)
 
 
 def test_a_separator_parts_the_labels_of_one_cell(saved):
@@ -250,12 +242,14 @@ def test_a_separator_parts_the_labels_of_one_cell(saved):
 
 
 def test_several_columns_are_several_labels_an_image(saved):
-    folder = saved(dataset({"edema": [0, 1] * 4, "mass": [True, True] * 4, "note": ["x"] * ROWS}))
+    folder = saved(dataset({"edema": [0, 1] * 4, "mass": [True, True] * 4, "note": ["x"] * ROWS, "stage": [0, 2] * 4}))
     rows = rows_of(folder, label_columns=("edema", "mass"))
     assert rows.label_names == ("edema", "mass")
     assert rows.labels.tolist() == [[0, 1], [1, 1]] * 4
     with pytest.raises(DataError, match=r"The column note holds Value\('string'\). Several label columns hold 0 or 1"):
         rows_of(folder, label_columns=("edema", "note"))
+    with pytest.raises(DataError, match=r"The label is 2 in row 1 \(column stage\)"):
+        rows_of(folder, label_columns=("stage", "mass"))
 
 
 @pytest.mark.parametrize("columns", [None, "MEL,NV,BCC"])
@@ -269,41 +263,28 @@ def test_one_hot_columns_are_classes_as_in_tables(saved, columns):
     assert open_dataset(folder, label_column="MEL,NV", uncertain="zeros").task == "multi-label"
 
 
-def test_columns_of_which_an_image_may_have_several_are_not_taken_unasked(saved):
-    folder = saved(dataset({"edema": [0, 1] * 4, "mass": [1, 1] * 4}))
-    with pytest.raises(DataError, match=r"No column of chest holds the labels .*--label-column"):
-        open_dataset(folder)
-
-
-def test_several_label_columns_hold_zero_or_one(saved):
-    folder = saved(dataset({"edema": [0, 2] * 4, "mass": [1, 0] * 4}))
-    with pytest.raises(DataError, match=r"The label is 2 in row 1 \(column edema\)"):
-        rows_of(folder, label_columns=("edema", "mass"))
-
-
 def test_images_may_be_paths(saved, tmp_path):
     for i in range(ROWS):
         (tmp_path / f"{i}.png").write_bytes(png(i)[0]["bytes"])
     made = datasets.Dataset.from_dict({"image": [str(tmp_path / f"{i}.png") for i in range(ROWS)], "label": [0, 1] * 4})
     made = made.cast_column("image", datasets.Image(decode=False))
     # as in the cache of the hub, where files that were unpacked beside it are only named
-    rows = made.data.table.column("image").to_pylist()
-    assert rows[0]["bytes"] is None
-    folder = tmp_path / "cached"
-    folder.mkdir()
-    write_arrow(folder / "data.arrow", made)
-    (folder / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}], "_split": null}')
-    (folder / "dataset_info.json").write_text("{}")
-    opened = open_dataset(folder, allow_outside=True)
+    assert made.data.table.column("image").to_pylist()[0]["bytes"] is None
+    opened = open_dataset(written(made, tmp_path / "cached"), allow_outside=True)
     np.testing.assert_array_equal(opened.read(4), png(4)[1])
 
 
-def write_arrow(path, made):
+def written(made, folder):
+    """As ``save_to_disk``, which reads the files of paths, does not."""
     from datasets.arrow_writer import ArrowWriter
 
-    with ArrowWriter(features=made.features, path=str(path)) as writer:
+    folder.mkdir()
+    with ArrowWriter(features=made.features, path=str(folder / "data.arrow")) as writer:
         writer.write_table(made.data.table)
         writer.finalize()
+    (folder / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}], "_split": null}')
+    (folder / "dataset_info.json").write_text("{}")
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -318,22 +299,30 @@ def write_arrow(path, made):
 def test_an_unreadable_cell_is_named_by_its_row(tmp_path, cell, reason):
     made = datasets.Dataset.from_dict({"image": [*images(3), cell], "label": [0, 1, 0, 1]})
     made = made.cast_column("image", datasets.Image(decode=False))
-    write_arrow(tmp_path / "data.arrow", made)
-    (tmp_path / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}], "_split": null}')
-    (tmp_path / "dataset_info.json").write_text("{}")
+    folder = written(made, tmp_path / "cached")
     with pytest.raises(UnreadableImageError, match=f"Cannot read the image row 3: {reason}"):
-        open_dataset(tmp_path, allow_outside=True)
+        open_dataset(folder, allow_outside=True)
 
 
-def test_pixel_arrays_are_refused_with_the_way_out(saved):
-    made = datasets.Dataset.from_dict({"pixels": [[[0, 1], [2, 3]]] * 4, "label": [0, 1] * 2})
-    with pytest.raises(DataError, match=r"No column of chest is declared as one image per row.*cast_column.*pixels: List"):
-        open_dataset(saved(made))
-
-
-def test_a_folder_without_rows(saved):
-    with pytest.raises(DataError, match="chest has no rows"):
-        open_dataset(saved(two_classes().select([])))
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: datasets.DatasetDict(test=two_classes()), r"chest has no rows of the split train. Its splits: test."),
+        (lambda: two_classes().select([]), "chest has no rows"),
+        (
+            lambda: datasets.Dataset.from_dict({"pixels": [[[0, 1], [2, 3]]] * 4, "label": [0, 1] * 2}),
+            r"No column of chest is declared as one image per row.*cast_column.*pixels: List",
+        ),
+        (  # an image may have several of them
+            lambda: dataset({"edema": [0, 1] * 4, "mass": [1, 1] * 4}),
+            r"No column of chest holds the labels .*--label-column",
+        ),
+    ],
+    ids=["another split", "no rows", "arrays", "several labels"],
+)
+def test_what_cannot_be_opened_is_refused_with_the_way_out(saved, made, message):
+    with pytest.raises(DataError, match=message):
+        open_dataset(saved(made()))
 
 
 def test_a_half_written_folder_is_named(saved):
@@ -349,32 +338,22 @@ def test_options_without_a_meaning_are_refused(saved, option):
         open_dataset(saved(two_classes()), **option)
 
 
-def test_nothing_is_written_into_the_folder_and_nothing_is_said(saved, capfd):
+def test_a_read_only_folder_is_enough_and_nothing_is_written_or_said(saved, capfd):
     folder = saved(datasets.DatasetDict(train=two_classes(), test=two_classes()))
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o500 if path.is_dir() else 0o400)
     capfd.readouterr()
 
     def state():
-        return {
-            path.relative_to(folder): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in folder.rglob("*")
-            if path.is_file()
-        }
+        return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
     before = state()
     dataset = open_dataset(folder, reporter=Reporter(quiet=True))
     dataset.read(0)
     assert state() == before
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_read_only_folder_is_enough(saved, tmp_path):
-    folder = saved(two_classes())
-    for path in [folder, *folder.rglob("*")]:
-        path.chmod(0o500 if path.is_dir() else 0o400)
-    try:
-        assert len(open_dataset(folder)) == ROWS
-    finally:
-        folder.chmod(0o700)
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o700)
 
 
 def test_many_threads_read_the_same_pixels(saved):
@@ -386,8 +365,6 @@ def test_many_threads_read_the_same_pixels(saved):
 
 
 def test_without_the_extra_the_message_names_it(saved, monkeypatch):
-    import sys
-
     folder = saved(two_classes())
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"Hugging Face dataset chest needs .*pip install 'crossgraft\[hf\]'"):
@@ -426,8 +403,7 @@ def hub_cache(tmp_path, monkeypatch):
 def test_a_cached_dataset_of_the_hub_opens_without_the_network(hub_cache):
     hub_cache()
     opened = open_dataset("hf:owner/Tiny")
-    assert opened.name == "owner/Tiny"
-    assert opened.class_names == ("benign", "malignant")
+    assert (opened.name, opened.class_names) == ("owner/Tiny", ("benign", "malignant"))
     np.testing.assert_array_equal(opened.read(3), png(3)[1])
     np.testing.assert_array_equal(open_dataset("hf:owner/Tiny", use_split="test").read(3), png(23)[1])
 
@@ -440,12 +416,9 @@ def test_a_configuration_can_be_named_and_must_be_where_there_are_several(hub_ca
         open_dataset("hf:owner/Tiny")
 
 
-def test_nothing_is_fetched_without_permission(hub_cache):
+def test_nothing_is_fetched_without_permission_and_offline_not_even_with_it(hub_cache, monkeypatch):
     with pytest.raises(MissingError, match=r"The dataset owner/absent is not in the cache .* Pass --allow-download"):
         open_dataset("hf:owner/absent")
-
-
-def test_offline_is_offline_even_with_permission(hub_cache, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(MissingError, match="HF_HUB_OFFLINE is set"):
         open_dataset("hf:owner/absent", allow_download=True)
@@ -502,41 +475,20 @@ def test_objects_in_memory_are_explained():
 def test_a_real_dataset_has_the_fingerprint_of_its_npz_file(real_data, tmp_path):
     path = real_data / "datasets" / "breastmnist.npz"
     expected = open_dataset(path)
+
+    def part(split):
+        pictures = [Image.fromarray(pixels) for pixels in archive[f"{split}_images"]]
+        made = datasets.Dataset.from_dict({"image": pictures, "label": archive[f"{split}_labels"].ravel().astype(np.int64)})
+        return made.cast_column("image", datasets.Image())
+
     with np.load(path) as archive:
-        parts = {
-            split: datasets.Dataset.from_dict(
-                {
-                    "image": [Image.fromarray(pixels) for pixels in archive[f"{split}_images"]],
-                    "label": archive[f"{split}_labels"].ravel().astype(np.int64),
-                }
-            )
-            for split in ("train", "val")
-        }
-    for split, part in parts.items():
-        parts[split] = part.cast_column("image", datasets.Image())
-    datasets.DatasetDict(train=parts["train"], validation=parts["val"]).save_to_disk(tmp_path / "breast")
+        datasets.DatasetDict(train=part("train"), validation=part("val")).save_to_disk(tmp_path / "breast")
     opened = open_dataset(tmp_path / "breast")
     assert opened.class_counts == expected.class_counts == (147, 399)
     np.testing.assert_array_equal(opened.targets, expected.targets)
     for row in range(0, len(opened), 50):
         np.testing.assert_array_equal(opened.read(row), expected.read(row))
     assert opened.fingerprint == expected.fingerprint
-
-
-@pytest.mark.parametrize("use_split", ["train", None])
-def test_a_split_without_any_label_is_left_out(tmp_path, pixels, use_split):
-    features = datasets.Features(image=datasets.Image(), label=datasets.ClassLabel(names=["a", "b"]))
-    pictures = [Image.fromarray(pixels(seed, channels=3)) for seed in range(8)]
-
-    def part(labels):
-        return datasets.Dataset.from_dict({"image": pictures, "label": labels}, features=features)
-
-    datasets.DatasetDict(train=part([0, 1] * 4), test=part([-1] * 8)).save_to_disk(tmp_path / "set")
-    dataset = open_dataset(tmp_path / "set", use_split=use_split, default_split=True)
-    assert len(dataset) == (8 if use_split is None else 4)
-    assert dataset.split is not None, "test is drawn from train, for rank as for tune"
-    with pytest.raises(DataError, match=r"The label is -1 in test row 0 .*--uncertain leave-out"):
-        open_dataset(tmp_path / "set", use_split="test")
 
 
 def test_uncertain_labels_are_those_of_tables(saved):
