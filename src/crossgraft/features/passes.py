@@ -331,7 +331,7 @@ def run_pass(
             if eval_mode:
                 around.enter_context(modes_kept(module))
                 module.eval()
-                device = torch.device(network.device) if isinstance(network, Backbone) else images.device
+                device = next((parameter.device for parameter in module.parameters()), images.device)
                 around.enter_context(torch_draws(device, 0, "a look"))  # some draw in evaluation, too
             result = run(images)
         if on_images is not None:
