@@ -33,6 +33,9 @@ $(VENV)/installed: pyproject.toml $(CONSTRAINTS)
 demo: $(VENV)/installed
 	$(BIN)/crossgraft demo
 
+# Two default threads of each process on a loaded two-core machine slow each other down by orders of magnitude.
+test fast: export OMP_NUM_THREADS ?= 1
+
 test: $(VENV)/installed
 	$(PYTEST) $(if $(ONLY),-m "$(ONLY)")
 

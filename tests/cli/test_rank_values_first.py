@@ -6,11 +6,14 @@ import threading
 from functools import cached_property
 
 import pytest
+import timm
 import torch
+from safetensors.torch import load_file, save_file
 from threadpoolctl import threadpool_info
 
 from crossgraft.features import extract
-from crossgraft.rank import look_ahead, sweep
+from crossgraft.models import load_as_asked
+from crossgraft.rank import look_ahead, sweep, zoo
 from crossgraft.scores._statistics import FeatureStatistics
 
 from .test_rank import FLAGS, numbers
@@ -169,9 +172,28 @@ def test_looking_ahead_changes_neither_numbers_nor_what_is_said(
     assert numbers(first) == numbers(second)
 
 
-def test_what_fails_ahead_is_reported_as_that_model(workspace, crossgraft, monkeypatch, beside_an_accelerator):
-    from safetensors.torch import load_file, save_file
+@pytest.mark.parametrize(("room", "num_loaded"), [(zoo.KEPT_PARAMETERS, 3), (0, 4)])
+def test_a_network_waits_from_the_check_of_its_weights_to_its_turn(workspace, crossgraft, monkeypatch, room, num_loaded):
+    save_file(
+        timm.create_model("test_resnet", num_classes=3).state_dict(),
+        workspace / "own.safetensors",
+        {"architecture": "test_resnet"},
+    )
+    loaded = []
 
+    def counted(spec, *given, **how):
+        loaded.append(spec.name)
+        return load_as_asked(spec, *given, **how)
+
+    monkeypatch.setattr(zoo, "load_as_asked", counted)
+    monkeypatch.setattr(zoo, "KEPT_PARAMETERS", room)
+    outcome = crossgraft(
+        "rank", "images", "--models", "own.safetensors", "--scores", "logme", "--workers", "1", "--out", "waiting"
+    )
+    assert outcome.code == 0 and len(loaded) == num_loaded  # before images are read, then, and its control
+
+
+def test_what_fails_ahead_is_reported_as_that_model(workspace, crossgraft, monkeypatch, beside_an_accelerator):
     state = load_file(workspace / "wide.safetensors")
     save_file({name: values * float("inf") for name, values in state.items()}, workspace / "wide.safetensors")
     outcome = crossgraft("rank", "images", *FLAGS, "--out", "broken")

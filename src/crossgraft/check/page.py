@@ -84,8 +84,10 @@ def after_check(source: Source[DataCheckRecord]) -> Following:
     """To rank models where nothing is unsound, else to check again."""
     typed = source.typed
     if not source.record.is_sound:
-        again = typed.again(("--verbose", None)) if typed.verb == "check" else typed.then("check", DATA)
-        return Following(again, "to see which images these are, and again when that is repaired")
+        of_images = any(finding.images for finding in _of_severity(source.record, "unsound"))
+        names = [("--show-names", None)] if of_images else []
+        again = typed.again(*names, ("--verbose", None)) if typed.verb == "check" else typed.then("check", DATA)
+        return Following(again, f"to see {'which files these are' if of_images else 'more'}, and again when that is repaired")
     line = typed.then("rank", typed.data)
     return with_models_here(line, "for these images")
 
@@ -309,7 +311,6 @@ def _tables(record: DataCheckRecord, findings: list[FindingRecord]) -> list[Bloc
             caption="Findings and their images",
             file_name="findings",
             notes=["Rows count from 1; a + joins images that belong together. findings.csv of the run lists up to 1000 groups."],
-            page_only=True,
         )
     ]
 

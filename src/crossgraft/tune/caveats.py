@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crossgraft.data.checks.record import IDENTICAL, IDENTICAL_ACROSS
 from crossgraft.data.page import unreadable_files
 from crossgraft.edit.page import edited_caveat
 from crossgraft.metrics.harms import missed_class_caveat, wrong_risks
@@ -44,6 +45,14 @@ def headline(record: TuningRecord) -> MetricRecord | None:
         if primary is not None:
             return primary
     return None
+
+
+def is_new(record: TuningRecord, row: MetricRecord) -> bool:
+    """Whether its images had no part in training or in picking the model, and no copy of one is known to have had."""
+    is_of_folds = bool(record.folds) or record.unseen_domains is not None
+    title = IDENTICAL if is_of_folds else IDENTICAL_ACROSS
+    copied = any(check.title == title and check.severity in ("unsound", "warning") for check in record.checks)
+    return row.split in UNSEEN and not copied
 
 
 def seen_images(source: Source[TuningRecord]) -> Caveat | None:

@@ -12,7 +12,7 @@ from crossgraft.report.checklists import AnswerOf, Topic
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import caveats_of
 from crossgraft.tasks import recorded_task
-from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, headline
+from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, headline, is_new
 from crossgraft.tune.record import TunedModelRecord, TuningRecord
 from crossgraft.words.formatting import count, counted, short_fingerprint
 
@@ -116,7 +116,8 @@ def _unseen(source: Source[TuningRecord]) -> MetricRecord | None:
 def _held_out(source: Source[TuningRecord]) -> str | None:
     if (primary := _unseen(source)) is None:
         return None
-    return f"{counted(primary.num_images, 'image')} ({primary.split}) that had no part in training or in picking the model"
+    known = " that had no part in training or in picking the model" if is_new(source.record, primary) else ""
+    return f"{counted(primary.num_images, 'image')} ({primary.split}){known}"
 
 
 def _performance(source: Source[TuningRecord]) -> str | None:

@@ -31,7 +31,7 @@ from crossgraft.report.verdict import (
 )
 from crossgraft.split.page import parts_table
 from crossgraft.tasks import Task, recorded_task
-from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, num_choices
+from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, is_new, num_choices
 from crossgraft.tune.checklist_answers import TUNING_ANSWERS
 from crossgraft.tune.page_curves import curves_of_several, curves_section, gradients_section
 from crossgraft.tune.page_domains import marks_oracle, unseen_domains_section, unseen_in_words
@@ -248,7 +248,8 @@ def _answer(record: TuningRecord) -> str:
         return "No metric was measured, so nothing can be said about this model."
     if record.unseen_domains is not None:
         return unseen_in_words(record.unseen_domains, num_choices=num_choices(record))
-    which = _THAT_ARE_NEW if primary.split in UNSEEN else f"of {primary.split}"
+    held_out = "that each fold held out" if primary.split == "out of fold" else f"of {primary.split}"
+    which = _THAT_ARE_NEW if is_new(record, primary) else held_out
     return f"{metric_in_words(primary, guess=guessing(primary.metric, num_choices(record)), which=which)}."
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from crossgraft.fewshot.page import FEWSHOT_CAVEATS, fewshot_verdict_section, heads_section
 from crossgraft.fewshot.record import answer_in_words
+from crossgraft.records.base import CheckRecord
 from crossgraft.report.kinds import KINDS
 from crossgraft.report.verdict import caveats_of
 from support.fewshot_records import fewshot_record, head
@@ -32,6 +33,12 @@ def record(examples):
 )
 def test_the_answer_is_the_best_head_and_how_it_stands_to_the_baseline(record, heads, said):
     assert said in answer_in_words(record(heads=heads))
+
+
+def test_query_images_are_not_called_new_where_some_are_copies(record):
+    copies = CheckRecord(title="Identical images", severity="warning", text="Two images are copies of another.")
+    said = answer_in_words(record(heads=[head("logistic", 0.8)], checks=[copies]))
+    assert "interval) of query images, mean of 600 episodes." in said
 
 
 def test_caveats_are_few_episodes_and_patients_that_are_not_known(record, source_of):

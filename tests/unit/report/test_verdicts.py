@@ -344,7 +344,11 @@ def test_a_check_says_what_to_repair_or_ranks_next(examples):
     unsound, _ = verdict_of(examples.data_check_record(), typed)
     assert unsound.answer == "Not sound. 2 pictures are in more than one split. Remove them."
     assert unsound.caveat is None
-    assert unsound.following == "crossgraft check images --group-column patient --holdout 0.2 --verbose"
+    assert unsound.following == "crossgraft check images --group-column patient --holdout 0.2 --show-names --verbose"
+    of_no_image = examples.data_check_record().model_copy(
+        update={"findings": [FindingRecord(check="groups", title="Patients", severity="unsound", text="One in two splits.")]}
+    )
+    assert verdict_of(of_no_image, typed)[0].following == "crossgraft check images --group-column patient --holdout 0.2 --verbose"
     sound, _ = verdict_of(examples.data_check_record(is_sound=True), typed)
     assert sound.caveat is None
     assert sound.following.startswith("crossgraft rank images --group-column patient --holdout 0.2 --models ")

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from jaxtyping import Float, Float32, Int, UInt8
 
-from crossgraft.data.checks.record import FindingRecord
+from crossgraft.data.checks.record import IDENTICAL, IDENTICAL_ACROSS, FindingRecord
 from crossgraft.data.checks.survey import Survey, finding, tallied
 from crossgraft.data.inspection import THUMBNAIL_SIDE
 from crossgraft.words.formatting import count, counted
@@ -28,17 +28,17 @@ def check_identical_within(survey: Survey) -> list[FindingRecord]:
     if not inside:
         where = "of one split " if survey.split_names else ""
         text = f"No two images {where}are the same, pixel by pixel."
-        return [finding("identical_within", "Identical images", "passed", text)]
+        return [finding("identical_within", IDENTICAL, "passed", text)]
     where = f" of the same split, pixel by pixel ({tallied(copied_in)})" if survey.split_names else ", pixel by pixel"
     text = f"{counted(len(copied_in), 'image')} {'is a copy' if len(copied_in) == 1 else 'are copies'} of another{where}."
     advice = "Keep one of each: a copy counts an image twice"
     advice += ", and a random split puts copies on both sides." if not survey.split_names else "."
-    return [finding("identical_within", "Identical images", "warning", text, advice=advice, images=inside)]
+    return [finding("identical_within", IDENTICAL, "warning", text, advice=advice, images=inside)]
 
 
 def check_identical_across(survey: Survey) -> list[FindingRecord]:
     """The same picture in two splits: unsound, because the test then asks for what was learnt by heart."""
-    title = "Identical images across splits"
+    title = IDENTICAL_ACROSS
     if len(survey.split_names) < 2:
         text = "There is no split to compare. Leave out --holdout 0, or give a split with --split."
         return [finding("identical_across", title, "not assessed", text)]

@@ -9,6 +9,9 @@ from pydantic import Field, model_validator
 from crossgraft.data.record import DatasetRecord
 from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference
 
+IDENTICAL, IDENTICAL_ACROSS = "Identical images", "Identical images across splits"
+"""Titles of two checks, by which pages know that copies of images may be on both sides of a split."""
+
 
 class FindingRecord(CheckRecord):
     """What one check of the data found, with the images that it is about."""

@@ -49,6 +49,26 @@ def test_the_verdict_is_a_metric_with_its_interval_on_unseen_images_and_the_rule
     assert "Full fine-tuning and L2-SP" in tuning_heading(source_of(record)).summary
 
 
+@pytest.mark.parametrize(
+    ("severity", "with_folds", "ending"),
+    [
+        ("unsound", False, "images of 78 groups of test."),
+        ("passed", False, "had no part in training or in picking the model."),
+        ("warning", True, "images of 78 groups that each fold held out."),
+        ("passed", True, "had no part in training or in picking the model."),
+    ],
+)
+def test_test_images_are_not_called_new_where_copies_are_on_both_sides(source_of, severity, with_folds, ending):
+    title = "Identical images" if with_folds else "Identical images across splits"
+    checks = [CheckRecord(title=title, severity=severity, text="Copies.")]
+    record = tuning_record(num_folds=3 if with_folds else 0, checks=checks)
+    if with_folds:
+        record = record.model_copy(
+            update={"metrics": [row.model_copy(update={"split": "out of fold"}) for row in record.metrics]}
+        )
+    assert tuning_verdict_section(source_of(record)).blocks[0].answer.endswith(ending)
+
+
 def test_a_headline_that_may_be_guessing_says_so(record, source_of):
     def caveat(low):
         metrics = [row.model_copy(update={"value": 0.55, "low": low, "high": 0.7}) for row in record.metrics]
