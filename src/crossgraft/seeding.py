@@ -1,4 +1,4 @@
-"""One seed in, named generators out; nothing here or above touches a global random state.
+"""One seed in, named generators out; nothing here or above leaves a trace in a global random state.
 
 A name ("k-means", "permutation 3") gives a stream of its own, so adding a step never changes the numbers of another.
 """
@@ -6,6 +6,8 @@ A name ("k-means", "permutation 3") gives a stream of its own, so adding a step 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,3 +36,17 @@ def torch_generator(seed: int, *names: object, device: str = "cpu") -> torch.Gen
     import torch
 
     return torch.Generator(device=device).manual_seed(derive_seed(seed, *names))
+
+
+@contextmanager
+def torch_draws(device: torch.device, seed: int, *names: object) -> Generator[None]:
+    """Inside the block torch draws from the stream called ``names``; afterwards its global streams are as they were."""
+    import torch
+
+    on_gpu, derived = device.type == "cuda", derive_seed(seed, *names)
+    with torch.random.fork_rng(devices=[device] if on_gpu else []):
+        torch.default_generator.manual_seed(derived)
+        if on_gpu:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(derived)
+        yield

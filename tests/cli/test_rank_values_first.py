@@ -115,6 +115,45 @@ def test_a_kill_between_values_and_intervals_loses_no_value(ranked, workspace, c
     assert len([*(workspace / "killed/models").iterdir()]) == 4
 
 
+DRAWING = '''
+import torch
+from tiny_models import Tiny, tiny
+
+
+class Drawing(Tiny):
+    """Draws in evaluation, as networks that mask patches do."""
+
+    def forward_features(self, images):
+        return torch.nn.functional.dropout(super().forward_features(images), 0.3)
+
+
+def drawing():
+    model = tiny()
+    model.__class__ = Drawing
+    return model
+'''
+
+
+def test_a_network_that_draws_gives_the_same_numbers_when_it_goes_on(workspace, crossgraft, monkeypatch):
+    (workspace / "drawing.py").write_text(DRAWING)
+    (workspace / "two.yaml").write_text("".join(f'- {{name: {name}, source: "drawing:drawing"}}\n' for name in ("one", "two")))
+    flags = ["--models", "two.yaml", "--code", "drawing.py", "--scores", "logme", "--device", "cpu", "--quiet"]
+    assert crossgraft("rank", "images", *flags, "--cache-dir", "cache", "--out", "whole").code == 0
+    original = sweep.Valuing.do
+
+    def killed(self, job):
+        if job.spec.position.startswith("2 "):
+            raise KeyboardInterrupt
+        return original(self, job)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sweep.Valuing, "do", killed)
+        assert crossgraft("rank", "images", *flags, "--cache-dir", "other", "--out", "killed").code == 130
+    assert crossgraft("rank", "images", *flags, "--cache-dir", "other", "--out", "killed").code == 0
+    first, second = ((workspace / run / "report.json").read_text() for run in ("whole", "killed"))
+    assert numbers(first) == numbers(second)
+
+
 def test_looking_ahead_changes_neither_numbers_nor_what_is_said(
     ranked, workspace, crossgraft, monkeypatch, beside_an_accelerator
 ):

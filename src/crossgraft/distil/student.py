@@ -13,7 +13,6 @@ from typing import cast
 
 import numpy as np
 import torch
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from crossgraft.data.transforms import prepare_batch
@@ -25,6 +24,7 @@ from crossgraft.models.sources.local_checkpoint import header_text, is_header_of
 from crossgraft.seeding import torch_generator
 from crossgraft.similarity import batch_rbf_cka
 from crossgraft.storage.atomic import refuse_to_replace, write_atomically
+from crossgraft.storage.tensors import tensor_bytes
 from crossgraft.tune.engine.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.optimizers import NamedOptimizer, ScheduledRate
 from crossgraft.tune.engine.step import step_randomness
@@ -63,7 +63,7 @@ class UniversalBackbone:
         backbone, network = self.backbone, self.backbone.network
         source, kwargs = (backbone.architecture, {}) if network is None else (network.source, network.kwargs)
         header = header_text(source, kwargs, backbone.preprocessing, backbone.licence)
-        return write_atomically(Path(path), save(state, metadata=header))
+        return write_atomically(Path(path), tensor_bytes(state, header))
 
 
 def distil_domains(

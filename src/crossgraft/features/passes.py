@@ -40,6 +40,7 @@ from crossgraft.models.taps import Tap as Tap
 from crossgraft.models.taps import Taps as Taps
 from crossgraft.models.taps import modes_kept
 from crossgraft.progress import Reporter
+from crossgraft.seeding import torch_draws
 from crossgraft.types import Preprocessing
 
 LARGEST_SCRATCH_BYTES = 8 * 2**30
@@ -299,7 +300,8 @@ def run_pass(
 ) -> Generator[_Said]:
     """What the network says about each batch, in order; the next one is asked for when that was used.
 
-    Modes, gradients and autocast are as they were whenever something is yielded.
+    Modes, gradients and autocast are as they were whenever something is yielded. A network that draws in evaluation, as one that
+    masks patches does, draws the same for each batch, so that what it says depends on no look before.
 
     Args:
         network: Any module, wrapped or not, or a backbone.
@@ -329,6 +331,8 @@ def run_pass(
             if eval_mode:
                 around.enter_context(modes_kept(module))
                 module.eval()
+                device = next((parameter.device for parameter in module.parameters()), images.device)
+                around.enter_context(torch_draws(device, 0, "a look"))  # some draw in evaluation, too
             result = run(images)
         if on_images is not None:
             on_images(len(images))

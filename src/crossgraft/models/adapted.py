@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
@@ -35,6 +34,7 @@ from crossgraft.models.spec import without_folders
 from crossgraft.models.taps import modes_kept, watch
 from crossgraft.seeding import torch_generator
 from crossgraft.storage.atomic import refuse_to_replace_folder, replace_folder
+from crossgraft.storage.tensors import tensor_bytes
 
 
 def add_adapters(classifier: Classifier, recipes: Sequence[AdapterRecipe], *, seed: int) -> None:
@@ -346,7 +346,7 @@ def write_peft_adapter(classifier: Classifier, folder: str | Path, *, overwrite:
     state = {f"{PREFIX}{name}": tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     config = _config(classifier.recipe.name, layers, heads, targets_of(layers, network))
     content = {
-        WEIGHTS_FILE: safetensors.torch.save(state, metadata={"format": "pt", **MARK}),
+        WEIGHTS_FILE: tensor_bytes(state, {"format": "pt", **MARK}),
         CONFIG_FILE: json.dumps(config, indent=2, ensure_ascii=False) + "\n",
     }
     replace_folder(folder, content, what="the adapter", advice="Free some space or choose another folder.")

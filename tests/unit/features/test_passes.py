@@ -449,3 +449,21 @@ def test_threads_and_place_do_not_change_a_bit(monkeypatch):
     threaded.device = "CPU"  # any name but that of the CPU has all threads prepare
     monkeypatch.setattr("crossgraft.features.passes.prepare_resized", lambda images, how, device: prepare_resized(images, how))
     assert all(torch.equal(one, other) for one, other in zip(plain, threaded, strict=True))
+
+
+class Drawing(nn.Module):
+    """Draws in evaluation, as networks that mask patches do."""
+
+    def forward(self, images):
+        return images * torch.rand(len(images), 1, 1, 1)
+
+
+def test_what_a_network_draws_depends_on_no_look_before_and_leaves_no_trace():
+    before = torch.get_rng_state()
+    whole = collect(run_pass(Drawing(), BATCHES))
+    assert torch.equal(torch.get_rng_state(), before)
+    (last,) = run_pass(Drawing(), BATCHES[2:])
+    assert torch.equal(whole[8:], last) and not torch.equal(last, IMAGES[8:])
+    (trained,) = run_pass(Drawing(), BATCHES[2:], eval_mode=False)
+    assert not torch.equal(trained, last)
+    assert not torch.equal(torch.get_rng_state(), before)

@@ -394,3 +394,19 @@ def test_a_loss_that_falls_or_hardly_rises_is_none(losses):
     warn_of_rise("tsa", losses)  # warnings are errors in tests
     with pytest.warns(CrossgraftWarning):
         warn_of_rise("tsa", [1.0, 0.5, 1.0 + 1.1 * NOTABLE_RISE])
+
+
+class Drawing(Small):
+    """Draws in evaluation, as networks that mask patches do."""
+
+    def forward(self, x):
+        return super().forward(x * (torch.rand(len(x), 1, 1, 1) > 0.2))
+
+
+@pytest.mark.parametrize("head", [TsaAdapter(steps=2), CopaTsa(steps=2), FineTuningHead(steps=2)], ids=lambda head: head.name)
+def test_what_the_network_draws_depends_on_no_task_before(task, head):
+    images, labels = task
+    torch.manual_seed(0)
+    head = clone(head).set_params(backbone=Drawing())
+    first, second = (clone(head).fit(images, labels).predict_proba(images) for _ in range(2))
+    assert np.array_equal(first, second)

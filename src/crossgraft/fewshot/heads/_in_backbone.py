@@ -26,6 +26,7 @@ from crossgraft.models.layers import building_blocks
 from crossgraft.models.memory_format import channels_last
 from crossgraft.models.taps import modes_kept, watch
 from crossgraft.repeatable import repeatable_convolutions
+from crossgraft.seeding import torch_draws
 from crossgraft.types import Labels
 
 Predicate = Callable[[str, nn.Module], bool]
@@ -173,10 +174,12 @@ class InBackbone(Head):
 
     @contextmanager
     def frozen(self) -> Generator[None]:
-        """Inside the block no parameter of the network asks for a gradient, and all of it is in eval mode."""
+        """Inside it no parameter asks for a gradient, the network is in eval mode, and draws the same as in any other."""
         trained = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
         order = channels_last(self.backbone) if isinstance(self.backbone, Backbone) else nullcontext()
-        with reuse_freed_memory(), repeatable_convolutions(), order, modes_kept(self.network):
+        device = next((parameter.device for parameter in self.network.parameters()), torch.device("cpu"))
+        draws = torch_draws(device, 0, "a head in the network")
+        with reuse_freed_memory(), repeatable_convolutions(), order, modes_kept(self.network), draws:
             self.network.eval()
             for parameter in trained:
                 parameter.requires_grad_(False)

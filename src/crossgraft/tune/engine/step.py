@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from crossgraft.errors import DivergedError, UsageError
 from crossgraft.geometry.batch_norm import batch_norms_of
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
-from crossgraft.seeding import derive_seed, torch_generator
+from crossgraft.seeding import torch_draws, torch_generator
 from crossgraft.tune.engine.contract import StepBatch
 from crossgraft.tune.engine.optimizers import NamedOptimizer
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -469,20 +469,12 @@ def refuse_non_finite(values: Mapping[str, float], step: int) -> None:
         )
 
 
-@contextmanager
-def step_randomness(seed: int, step: int, rank: int, device: torch.device) -> Generator[None]:
+def step_randomness(seed: int, step: int, rank: int, device: torch.device) -> AbstractContextManager[None]:
     """Dropout and drop path draw from a stream of this step inside the block; the global streams stay untouched.
 
     Deriving the stream from the step means that a resumed run needs no saved random state.
     """
-    derived = derive_seed(seed, "step", step, rank)
-    on_gpu = device.type == "cuda"
-    with torch.random.fork_rng(devices=[device] if on_gpu else []):
-        torch.default_generator.manual_seed(derived)
-        if on_gpu:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(derived)
-        yield
+    return torch_draws(device, seed, "step", step, rank)
 
 
 def close(batches: Iterator[Any]) -> None:
