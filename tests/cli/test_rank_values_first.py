@@ -172,25 +172,37 @@ def test_looking_ahead_changes_neither_numbers_nor_what_is_said(
     assert numbers(first) == numbers(second)
 
 
-@pytest.mark.parametrize(("room", "num_loaded"), [(zoo.KEPT_PARAMETERS, 3), (0, 4)])
-def test_a_network_waits_from_the_check_of_its_weights_to_its_turn(workspace, crossgraft, monkeypatch, room, num_loaded):
-    save_file(
-        timm.create_model("test_resnet", num_classes=3).state_dict(),
-        workspace / "own.safetensors",
-        {"architecture": "test_resnet"},
-    )
-    loaded = []
+@pytest.fixture
+def loaded(workspace, monkeypatch):
+    """Names of the networks that ``rank`` loads, of a checkpoint of a library's architecture and its control."""
+    state = timm.create_model("test_resnet", num_classes=3).state_dict()
+    save_file(state, workspace / "own.safetensors", {"architecture": "test_resnet"})
+    names = []
 
     def counted(spec, *given, **how):
-        loaded.append(spec.name)
+        names.append(spec.name)
         return load_as_asked(spec, *given, **how)
 
     monkeypatch.setattr(zoo, "load_as_asked", counted)
+    return names
+
+
+OWN = ("rank", "images", "--models", "own.safetensors", "--workers", "1", "--scores")
+
+
+@pytest.mark.parametrize(("room", "num_loaded"), [(zoo.KEPT_PARAMETERS, 3), (0, 4)])
+def test_a_network_waits_from_the_check_of_its_weights_to_its_turn(loaded, crossgraft, monkeypatch, room, num_loaded):
     monkeypatch.setattr(zoo, "KEPT_PARAMETERS", room)
-    outcome = crossgraft(
-        "rank", "images", "--models", "own.safetensors", "--scores", "logme", "--workers", "1", "--out", "waiting"
-    )
-    assert outcome.code == 0 and len(loaded) == num_loaded  # before images are read, then, and its control
+    assert crossgraft(*OWN, "logme", "--out", "waiting").code == 0
+    assert len(loaded) == num_loaded  # before images are read, then, and its control
+
+
+def test_networks_are_checked_once_however_many_run_directories_are_taken(loaded, crossgraft, workspace):
+    for scores in ("logme", "leep", "nce"):
+        loaded.clear()
+        assert crossgraft(*OWN, scores).code == 0
+    assert (workspace / "runs/rank-images-3/report.json").exists()
+    assert len(loaded) == 3
 
 
 def test_what_fails_ahead_is_reported_as_that_model(workspace, crossgraft, monkeypatch, beside_an_accelerator):

@@ -71,7 +71,7 @@ def load_backbone(
     key = None
     if library is not None and device == "cpu" and is_unattended():
         files = [path for path in (weights, spec.weights if spec.has_checkpoint else None) if path is not None]
-        asked = (seed, image_size, resize_policy, for_training, Path.cwd(), *((path, _stamp(Path(path))) for path in files))
+        asked = (seed, image_size, resize_policy, for_training, Path.cwd(), *((path, file_stamp(Path(path))) for path in files))
         key = f"{spec!r} {asked!r}"
         if (kept := KEPT.get(key)) is not None:
             return copy.deepcopy(kept)
@@ -168,7 +168,8 @@ KEPT: Kept[Backbone] = Kept(2**28)
 """Networks by all that was asked for and by size and time of the files; 1 GiB."""
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def file_stamp(path: Path) -> tuple[int, int]:
+    """Bytes, and when it was written: another file has others."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns
 

@@ -6,7 +6,8 @@ import hashlib
 import json
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from crossgraft.features import FeatureSet, extract_features
 from crossgraft.features.passes import ImageSource, ResizedOnce, resized
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, random_weights_control
 from crossgraft.models.device import Precision
+from crossgraft.models.load import file_stamp
 from crossgraft.models.record import Role
 from crossgraft.models.spec import RANDOM
 from crossgraft.progress import Reporter, Stage
@@ -65,10 +67,17 @@ def check_networks(specs: Sequence[ModelSpec], options: RankOptions) -> None:
 
     Cost: one more time of loading for each of them.
     """
-    for member in with_controls(specs):
-        spec = member.spec
-        if spec.is_factory or (spec.has_checkpoint and spec.weights != RANDOM):
+    asked = repr(replace(options, out=None))
+    for spec in (member.spec for member in with_controls(specs)):
+        file = Path(spec.weights) if spec.weights and spec.has_checkpoint else None
+        known = (asked, repr(spec), Path.cwd(), file_stamp(file) if file is not None and file.exists() else None)
+        if (spec.is_factory or file is not None) and known not in _CHECKED:
             load_as_asked(spec, options, device="cpu")
+            _CHECKED.add(known)
+
+
+_CHECKED: set[tuple[object, ...]] = set()
+"""What was loaded in this process: a command that looks for a free run directory asks again for each that is taken."""
 
 
 @dataclass(frozen=True, eq=False)
