@@ -429,7 +429,16 @@ def conclude_attribute(result: TrainedAttributeAudit) -> Concluded:
         "it do not exist, so that nobody can tell whether the model relies on it.",
         "passes": f"Half the difference of the AUC where the attribute goes with the class and against it is within "
         f"±{LARGEST_DROP}, all of its interval.",
-        "undecided": f"The interval of half the difference of both AUCs reaches beyond ±{LARGEST_DROP}, or the difference is "
-        f"small. {more_images(result.drop, fewest, both_sides=True, what='images of each class with and without it')}",
+        "undecided": f"{_undecided(result.drop)} "
+        f"{more_images(result.drop, fewest, both_sides=True, what='images of each class with and without it')}",
     }
     return Concluded(result.outcome, reasons[result.outcome])
+
+
+def _undecided(half: MetricValue) -> str:
+    """Why an attribute is neither passed nor told of."""
+    name = "half the difference of both AUCs"
+    if half.low is None or half.high is None:
+        return f"There is no interval of {name}, {half.value:+.2f}."
+    why = "and contains 0" if half.low <= 0 <= half.high else "though the difference itself does not"
+    return f"The interval of {name}, {_with_ends(half)}, reaches beyond ±{LARGEST_DROP}, {why}."

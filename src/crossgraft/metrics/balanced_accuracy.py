@@ -46,7 +46,8 @@ def balanced_accuracy(
     units = Units(groups, len(targets), confidence)
     if task_of(decisions).partitions and len(columns.counted) < 2:
         only = columns.names[columns.counted[0]]
-        raise NotApplicable(f"Balanced accuracy needs images of at least two classes; all {len(targets)} are of {only}.")
+        images = "the only image is" if len(targets) == 1 else f"all {len(targets)} are"
+        raise NotApplicable(f"Balanced accuracy needs images of at least two classes; {images} of {only}.")
     parts = (share_part(right, rows, units, name) for name, rows, right in _sides(decisions, targets, class_names))
     return mean_of_parts(parts, units, columns.left_out)
 

@@ -59,7 +59,8 @@ def counted_columns(truth: BinaryMatrix, class_names: Sequence[str] | None, *, m
     counts = (positives > 0) & ((positives < num_images) | (not needs_both))
     if not counts.any():
         everything = [name for name, number in zip(names, positives, strict=True) if number]
-        what = f"all {num_images} are of {' and '.join(everything)}" if everything else f"none of {num_images} is"
+        images = "the only image is" if num_images == 1 else f"all {num_images} are"
+        what = f"{images} of {' and '.join(everything)}" if everything else f"none of {num_images} is"
         other = "images with and without a class" if needs_both else "images of a class"
         raise NotApplicable(f"{metric} needs {other}; {what}.")
     return Columns(truth, np.flatnonzero(counts).tolist(), names)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -79,6 +81,21 @@ def test_few_images_leave_it_undecided():
     found, *_ = audited(1.0, 0.0, number=24)
     concluded = conclude_attribute(found)
     assert concluded.outcome == "undecided" and "of each class with and without it are needed; there are" in concluded.reason
+
+
+@pytest.mark.parametrize(
+    ("half", "said"),
+    [
+        ((0.02, -0.04, 0.08), "+0.02 [-0.04, +0.08], reaches beyond ±0.05, and contains 0."),
+        ((0.04, 0.01, 0.08), "+0.04 [+0.01, +0.08], reaches beyond ±0.05, though the difference itself does not."),
+        ((0.04, None, None), "There is no interval of half the difference of both AUCs, +0.04."),
+    ],
+)
+def test_an_undecided_attribute_says_which_of_two_reasons_it_is(half, said):
+    found, *_ = audited(1.0, 0.0, number=24)
+    value, low, high = half
+    drop = found.drop._replace(value=value, low=low, high=high)
+    assert said in conclude_attribute(replace(found, outcome="undecided", drop=drop)).reason
 
 
 def test_an_empty_cell_is_named():

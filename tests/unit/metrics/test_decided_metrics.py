@@ -183,6 +183,8 @@ def test_one_class_only_is_refused():
     ones = np.ones(4, dtype=int)
     with pytest.raises(NotApplicable, match="at least two classes; all 4 are of b"):
         balanced_accuracy(ones, ones, class_names=["a", "b"])
+    with pytest.raises(NotApplicable, match="the only image is of b"):
+        balanced_accuracy(ones[:1], ones[:1], class_names=["a", "b"])
     with pytest.raises(NotApplicable, match="Sensitivity needs positive images; none of 4 is"):
         sensitivity(ones, 0 * ones)
     with pytest.raises(NotApplicable, match="Specificity needs negative images"):
