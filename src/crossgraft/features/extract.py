@@ -97,7 +97,7 @@ def seconds_a_row(look: Callable[[int], object], *, most: int, num_rows: int, cl
 
     look(1)
     size, took = 1, min(timed(1), timed(1))  # after one that was interrupted, no larger batch would seem affordable
-    spent, a_row_more = 2 * took, took
+    spent, a_row_more = took, took
     while size < most:
         larger = min(most, _GROWTH * size)
         if spent + took + a_row_more * (larger - size) > affordable(took / size * num_rows):
