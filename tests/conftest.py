@@ -7,6 +7,7 @@ import importlib
 import itertools
 import os
 import re
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -62,6 +63,10 @@ READS = tuple(f"unit/report/test_{name}.py" for name in ("looks", "sections", "s
 
 TIMES = ("unit/features/test_cost.py", "unit/tune/planning/test_step_cost.py", "real_data")
 """Tests of how long and how often work is timed before it is announced; elsewhere that is done as rarely as it can be."""
+
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's background job, and so all commands that it starts
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -135,9 +135,11 @@ def drawing():
 
 
 def test_a_network_that_draws_gives_the_same_numbers_when_it_goes_on(workspace, crossgraft, monkeypatch):
-    (workspace / "drawing.py").write_text(DRAWING)
-    (workspace / "two.yaml").write_text("".join(f'- {{name: {name}, source: "drawing:drawing"}}\n' for name in ("one", "two")))
-    flags = ["--models", "two.yaml", "--code", "drawing.py", "--scores", "logme", "--device", "cpu", "--quiet"]
+    (workspace / "drawn_features.py").write_text(DRAWING)
+    (workspace / "two.yaml").write_text(
+        "".join(f'- {{name: {name}, source: "drawn_features:drawing"}}\n' for name in ("one", "two"))
+    )
+    flags = ["--models", "two.yaml", "--code", "drawn_features.py", "--scores", "logme", "--device", "cpu", "--quiet"]
     assert crossgraft("rank", "images", *flags, "--cache-dir", "cache", "--out", "whole").code == 0
     original = sweep.Valuing.do
 

@@ -51,7 +51,7 @@ def augmented(augmentation: Augmentation, images: Tensor, generator: torch.Gener
     Raises:
         UsageError: They are not.
     """
-    return _alike(images, augmentation(images, generator), f"The augmentation {augmentation.name}")
+    return _alike(images, augmentation(images, generator), "augmentation", augmentation)
 
 
 def transformed(transform: BatchTransform, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -60,17 +60,17 @@ def transformed(transform: BatchTransform, images: Tensor, targets: Tensor, gene
     Raises:
         UsageError: They are not.
     """
-    who = f"The batch transform {transform.name}"
+    kind = "batch transform"
     made = cast("object", transform(images, targets, generator))
     if not isinstance(made, tuple) or len(cast("tuple[object, ...]", made)) != 2:
-        raise UsageError(f"{who} gave {_kind_of(made)}, not images and targets. {_MEND}")
+        raise UsageError(f"The {kind} {transform.name} gave {_kind_of(made)}, not images and targets. {_MEND}")
     new_images, new_targets = cast("tuple[object, object]", made)
-    return _alike(images, new_images, who), _alike(targets, new_targets, who)
+    return _alike(images, new_images, kind, transform), _alike(targets, new_targets, kind, transform)
 
 
-def _alike(given: Tensor, made: object, who: str) -> Tensor:
+def _alike(given: Tensor, made: object, kind: str, plugin: Augmentation | BatchTransform) -> Tensor:
     if not isinstance(made, Tensor) or made.shape != given.shape:
-        raise UsageError(f"{who} made {_kind_of(made)} of a tensor of shape {tuple(given.shape)}. {_MEND}")
+        raise UsageError(f"The {kind} {plugin.name} made {_kind_of(made)} of a tensor of shape {tuple(given.shape)}. {_MEND}")
     return made
 
 
