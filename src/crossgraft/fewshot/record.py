@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from crossgraft.data.checks.record import IDENTICAL
+from crossgraft.data.checks.record import copies_are_known
 from crossgraft.data.record import DatasetRecord
 from crossgraft.models.record import ModelRecord
 from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share, SparseRecord
@@ -264,8 +264,7 @@ def answer_in_words(record: FewshotRecord) -> str:
     """The best head, and how it stands to the baseline."""
     best = record.heads[0]
     sure = "" if best.half_width is None else " (95\N{NO-BREAK SPACE}% interval)"
-    copied = any(check.title == IDENTICAL and check.severity == "warning" for check in record.checks)
-    images = "query images" if copied else "images that it did not learn from"
+    images = "query images" if copies_are_known(record.checks) else "images that it did not learn from"
     right = f"{best.head} is right on {accuracy_in_words(best)}{sure} of {images}"
     sentence = f"{right}, mean of {episodes_in_words(record)}"
     if best.seeds_half_width is not None:

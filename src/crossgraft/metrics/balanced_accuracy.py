@@ -8,7 +8,7 @@ import numpy as np
 
 from crossgraft.errors import DataError, NotApplicable
 from crossgraft.metrics._intervals import CONFIDENCE, MetricValue, Rows, Sum, Units, mean_of_parts, no_interval, share_part
-from crossgraft.metrics.rows import Classes, Columns, Marks, as_columns, counted_columns
+from crossgraft.metrics.rows import Classes, Columns, Marks, all_are, as_columns, counted_columns
 from crossgraft.tasks import task_of
 from crossgraft.types import Groups
 
@@ -46,8 +46,7 @@ def balanced_accuracy(
     units = Units(groups, len(targets), confidence)
     if task_of(decisions).partitions and len(columns.counted) < 2:
         only = columns.names[columns.counted[0]]
-        images = "the only image is" if len(targets) == 1 else f"all {len(targets)} are"
-        raise NotApplicable(f"Balanced accuracy needs images of at least two classes; {images} of {only}.")
+        raise NotApplicable(f"Balanced accuracy needs images of at least two classes; {all_are(len(targets))} of {only}.")
     parts = (share_part(right, rows, units, name) for name, rows, right in _sides(decisions, targets, class_names))
     return mean_of_parts(parts, units, columns.left_out)
 

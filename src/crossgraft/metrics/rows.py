@@ -59,11 +59,19 @@ def counted_columns(truth: BinaryMatrix, class_names: Sequence[str] | None, *, m
     counts = (positives > 0) & ((positives < num_images) | (not needs_both))
     if not counts.any():
         everything = [name for name, number in zip(names, positives, strict=True) if number]
-        images = "the only image is" if num_images == 1 else f"all {num_images} are"
-        what = f"{images} of {' and '.join(everything)}" if everything else f"none of {num_images} is"
+        what = f"{all_are(num_images)} of {' and '.join(everything)}" if everything else f"none of {num_images} is"
         other = "images with and without a class" if needs_both else "images of a class"
         raise NotApplicable(f"{metric} needs {other}; {what}.")
     return Columns(truth, np.flatnonzero(counts).tolist(), names)
+
+
+def all_are(num_images: int) -> str:
+    """The beginning of a clause about every image of a metric.
+
+    >>> all_are(1), all_are(4)
+    ('the only image is', 'all 4 are')
+    """
+    return "the only image is" if num_images == 1 else f"all {num_images} are"
 
 
 class MetricFacts(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.data.checks.record import IDENTICAL, IDENTICAL_ACROSS
+from crossgraft.data.checks.record import copies_are_known
 from crossgraft.data.page import unreadable_files
 from crossgraft.edit.page import edited_caveat
 from crossgraft.metrics.harms import missed_class_caveat, sensitivities, wrong_risks
@@ -49,10 +49,7 @@ def headline(record: TuningRecord) -> MetricRecord | None:
 
 def is_new(record: TuningRecord, row: MetricRecord) -> bool:
     """Whether its images had no part in training or in picking the model, and no copy of one is known to have had."""
-    is_of_folds = bool(record.folds) or record.unseen_domains is not None
-    title = IDENTICAL if is_of_folds else IDENTICAL_ACROSS
-    copied = any(check.title == title and check.severity in ("unsound", "warning") for check in record.checks)
-    return row.split in UNSEEN and not copied
+    return row.split in UNSEEN and not copies_are_known(record.checks)
 
 
 def seen_images(source: Source[TuningRecord]) -> Caveat | None:

@@ -9,6 +9,7 @@ from crossgraft import write_report
 from crossgraft.audit.checklist_answers import AUDIT_ANSWERS
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.predict.checklist_answers import PREDICTION_ANSWERS
+from crossgraft.records.base import CheckRecord
 from crossgraft.report.checklists import CHECKLISTS, Checklist, ChecklistItem
 from crossgraft.report.checklists.checklist import answers_of, as_markdown, fill
 from crossgraft.report.checklists_of_runs import checklists_section
@@ -31,6 +32,14 @@ def states(source, answers, name="claim"):
 
 def tuned(source_of, **changes):
     return source_of(tuning_record(**changes))
+
+
+@pytest.mark.parametrize(("severity", "is_new"), [("passed", True), ("unsound", False)])
+def test_test_images_are_called_new_only_where_no_copies_are_known(source_of, severity, is_new):
+    checks = [CheckRecord(title="Identical images across splits", severity=severity, text="Copies.")]
+    answers = answers_of([(tuned(source_of, checks=checks), TUNING_ANSWERS)]).values()
+    assert any("had no part in training" in answer for answer in answers) == is_new
+    assert any(answer.startswith("156 images (test)") for answer in answers)
 
 
 def test_every_item_of_the_guidelines_is_there_once():

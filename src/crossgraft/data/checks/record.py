@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -10,7 +11,12 @@ from crossgraft.data.record import DatasetRecord
 from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference
 
 IDENTICAL, IDENTICAL_ACROSS = "Identical images", "Identical images across splits"
-"""Titles of two checks, by which pages know that copies of images may be on both sides of a split."""
+"""Titles of two checks: of all rows, or of one split; and of several splits."""
+
+
+def copies_are_known(checks: Iterable[CheckRecord]) -> bool:
+    """Whether a copy of an image may be on the other side of a split, so that its test images cannot be called new."""
+    return any(check.title in (IDENTICAL, IDENTICAL_ACROSS) and check.severity in ("unsound", "warning") for check in checks)
 
 
 class FindingRecord(CheckRecord):

@@ -1,5 +1,7 @@
 """The card says what was measured and what was not, and shows every name as text."""
 
+import pytest
+
 from crossgraft.models.classifier import make_classifier
 from crossgraft.models.load import load_backbone
 from crossgraft.models.spec import ModelSpec
@@ -83,3 +85,9 @@ def test_what_was_kept_stands_beside_what_batch_norm_does_and_in_words():
     assert "cka_" not in changed
     assert "- Regulariser: L2-SP" in text
     assert "BatchNorm" not in card(tuning_record())
+
+
+@pytest.mark.parametrize(("severity", "is_said"), [("passed", True), ("unsound", False)])
+def test_rows_of_test_had_no_part_where_no_copy_of_one_is_known(severity, is_said):
+    copies = CheckRecord(title="Identical images across splits", severity=severity, text="Copies.")
+    assert ("The rows of `test` had no part in training" in card(tuning_record(checks=[copies]))) == is_said
