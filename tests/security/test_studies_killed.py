@@ -60,7 +60,7 @@ def killed_at_random_points_the_table_is_that_of_a_whole_study(tmp_path, whole):
     hits = kill_at_random(place, rng, POINTS)
     code, said, warned = place.ended(*TWO)
     pd.testing.assert_frame_equal(place.table(), whole)
-    assert code == 0 and "24 of 24 jobs are done" in said, (hits, warned)
+    assert code == 0 and "24 of 24 jobs done" in said, (hits, warned)
     assert hits["worker"], hits
 
 
@@ -105,7 +105,7 @@ def what_kills_its_process_three_times_or_outgrows_a_limit_is_failed_and_the_oth
     place = Place(tmp_path, study)
     code, said, warned = place.ended(*TWO, "--job-minutes", "0.15", "--job-memory", "1")
     assert code == 6, warned
-    for reason in ("died 3 times without a word", "of --job-minutes", "of --job-memory", "1 of 4 jobs are done"):
+    for reason in ("died 3 times without a word", "of --job-minutes", "of --job-memory", "1 of 4 jobs done"):
         assert reason in " ".join(said.split()), said
 
 
@@ -124,7 +124,7 @@ def the_study_that_ships_goes_on_where_its_trainings_were_killed(tmp_path, _):
     process.communicate()
     assert started and place.num_done() < 3
     code, said, warned = place.ended("--smoke", "--workers", "1")
-    assert (code, "3 of 3 jobs are done" in said) == (0, True), warned
+    assert (code, "3 of 3 jobs done" in said) == (0, True), warned
     whole, killed = place.table("whole"), place.table()
     pd.testing.assert_frame_equal(killed, whole)
 

@@ -55,7 +55,7 @@ def study_verdict_section(source: Source[StudyRecord]) -> Section:
 
 
 def _answer(record: StudyRecord) -> str:
-    done = f"{record.num_done} of {counted(record.num_jobs, 'job')} are done"
+    done = f"{record.num_done} of {counted(record.num_jobs, 'job')} done"
     if record.compare is None or record.metric is None or not record.differences:
         return f"{done}."
     if all(each.low is None for each in record.differences):

@@ -41,7 +41,7 @@ class StudyResult(Result[StudyRecord]):
         if self.state is not None:
             return "\n".join([*state_in_words(self.state), *([] if self.script is None else ["", self.script])])
         record = self.record
-        return f"{record.title}: {record.num_done} of {counted(record.num_jobs, 'job')} are done, {record.num_failed} failed."
+        return f"{record.title}: {record.num_done} of {counted(record.num_jobs, 'job')} done, {record.num_failed} failed."
 
     def to_frame(self) -> pd.DataFrame:
         """Every number of every job: job, levels, metric, value, interval.

@@ -27,6 +27,7 @@ from crossgraft.rank.results_store import (
     weights_of_identity,
 )
 from crossgraft.records.base import CheckRecord
+from crossgraft.running.unattended import is_unattended
 
 _PREFIXES: Mapping[str, str] = {**TARGETS, "chestmnist": "Chest"}
 """How names of data begin that are of a target of MedMNIST (``bloodmnist_64``)."""
@@ -60,20 +61,23 @@ def find_history(models: Sequence[ModelRecord], specs: Sequence[ModelSpec], data
 def look_up_known_results(specs: Sequence[ModelSpec], reporter: Reporter) -> tuple[KnownResults, list[CheckRecord]]:
     """Own and shipped results, which are a control of the ranking: where the own ones are damaged it does without them.
 
+    A job of a study has the shipped ones alone: with those that jobs beside it add, an order would depend on which ended first.
+
     Returns:
         The results, and what the report says of damage.
 
     Raises:
         UnknownNameError: No result has the name that a model of the zoo is ``known_as``.
     """
+    published = results_at_hand(published_results())
     try:
         known = known_results()
     except DataError as error:
         text = f"{error} The ranking does without your own results; the same command looks at them again."
         reporter.warn(text)
-        return results_at_hand(published_results()), [CheckRecord(title="Known results not read", severity="warning", text=text)]
+        return published, [CheckRecord(title="Known results not read", severity="warning", text=text)]
     check_known_names(specs, known.identities)
-    return known, []
+    return published if is_unattended() else known, []
 
 
 def check_known_names(specs: Sequence[ModelSpec], known: Collection[str]) -> None:

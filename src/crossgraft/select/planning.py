@@ -199,7 +199,7 @@ class TimingWork(Work[str, TimedTraining]):
         prepared = self.study.prepare(job.spec)
         loading, size = time.perf_counter() - start, prepared.backbone.num_parameters
         try:
-            plan = make_plan(prepared, run=None, reporter=self.study.reporter).record
+            plan = make_plan(prepared, run=None, reporter=self.study.reporter, needs_time=True).record
         except OutOfMemoryError as error:
             return TimedTraining(num_parameters=size, loading_seconds=loading, reason=" ".join(str(error).split()))
         if plan.expected_seconds is None:

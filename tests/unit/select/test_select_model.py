@@ -14,7 +14,11 @@ from safetensors.torch import save_file
 import crossgraft
 from crossgraft.errors import DataError, MissingWeightsError, RunDirectoryError, UsageError
 from crossgraft.progress import Reporter
+from crossgraft.rank.record import KnownResult
+from crossgraft.rank.results_store import add_known_results
+from crossgraft.running.unattended import unattended
 from crossgraft.select import planning
+from support.studies import Here
 from support.tiny import make_images, make_workspace, tiny_weights
 
 FAST = {"workers": 1, "device": "cpu", "epochs": 3, "store": False, "no_images": True, "allow_code": "tiny_models.py"}
@@ -230,6 +234,31 @@ def test_a_name_that_tables_disagree_on_is_refused_and_one_table_speaks_for_what
         planned("ResNet-18", "resnet/imagenet")
     of_itm, of_thesis = planned("ResNet-18/as published", "resnet/imagenet")
     assert of_itm == ["ITM"] and "ITM" not in of_thesis and "thesis" in of_thesis
+
+
+def test_in_a_study_no_order_depends_on_what_was_tuned_before(folder):
+    """Jobs of one study add to the known results while others run."""
+    names, protocol = ("narrow", "wide"), {"source": "mine", "protocol": "full", "metric": "auc", "origin": "tune"}
+    network = '- {{name: {0}, source: "tiny_models:tiny", weights: {0}.safetensors, kwargs: {{width: {1}}}, known_as: {0}/mine}}'
+    (folder / "mine.yaml").write_text("\n".join(map(network.format, names, (8, 12))))
+    add_known_results(KnownResult(model=name, weights="w", target="other", value=0.9, **protocol) for name in names)
+
+    def known_from():
+        plan = crossgraft.select_model("many", models="mine.yaml", plan=True, **FAST).plan
+        return [model.known_from for model in plan.models]
+
+    assert known_from() == [["tune"], ["tune"]]
+    with unattended():
+        assert known_from() == [[], []]
+
+
+def test_a_study_of_selections_times_its_trainings_although_nobody_waits(folder):
+    fixed = {"data": "many", "models": "zoo.yaml", "budget": "100%", **FAST}
+    del fixed["workers"], fixed["allow_code"]
+    study = crossgraft.run_study(
+        {"command": "select", "fixed": fixed, "seeds": 2}, out=folder / "study", executor=Here(), allow_code="tiny_models.py"
+    )
+    assert (study.record.num_done, study.record.num_failed) == (2, 0)
 
 
 def test_missing_weights_are_named_before_anything_is_trained(folder):

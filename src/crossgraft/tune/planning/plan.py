@@ -119,8 +119,14 @@ class Plan:
         return self.summary()
 
 
-def make_plan(prepared: Preparation, *, run: RunDirectory | None, reporter: Reporter) -> Plan:
+def make_plan(prepared: Preparation, *, run: RunDirectory | None, reporter: Reporter, needs_time: bool = False) -> Plan:
     """The plan of all trainings, with the time of a step measured on this machine; a resumed run keeps its own.
+
+    Args:
+        prepared: Rows, network and options.
+        run: Its folder, which keeps the plan.
+        reporter: Says what the user may want to change.
+        needs_time: Measure in a job of a study, too, where nobody else waits for the answer.
 
     Raises:
         OtherRunError: The resumed run was planned by a version with other defaults.
@@ -136,7 +142,7 @@ def make_plan(prepared: Preparation, *, run: RunDirectory | None, reporter: Repo
             reporter.warn(warning)
         leakage = [rows.leakage] if rows.dataset.groups is None else []
         notes = [*warnings, *notes_on(situation), *prepared.notes, *_about_rates(prepared), *_about_keep(prepared), *leakage]
-        cost = NOBODY_WAITS if is_unattended() else _measure(prepared, reporter)
+        cost = NOBODY_WAITS if is_unattended() and not needs_time else _measure(prepared, reporter)
         record = plan_record(prepared, cost, notes)
     if run is not None:
         run.write_record(PLAN_FILE, record)
