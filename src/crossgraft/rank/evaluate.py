@@ -215,8 +215,10 @@ def evaluate_scores(
     ]
     stage.advance()
     running = [run for run in runs if run.defined]
+    of_images = sum(run.seconds for run in running if "images" in run.score.inputs)  # whoever comes first pays for the others
     for run in running:
-        if run.seconds > INTERVAL_COST_LIMIT_SECONDS and not all_intervals:
+        seconds = of_images if "images" in run.score.inputs else run.seconds
+        if seconds > INTERVAL_COST_LIMIT_SECONDS and not all_intervals:
             run.no_interval = "no interval (cost)"
         elif resampling.blocks:
             run.redraw()

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.scores._moments import BLOCK_ROWS, ColumnMoments, shifted_blocks
-from crossgraft.scores._statistics import FeatureStatistics, RowStatistics, Statistics
+from crossgraft.scores._statistics import FeatureStatistics, Passes, RowStatistics, Statistics
 from crossgraft.types import ClassIndices, Features
 
 _TRAINING_SHARE = 0.8
@@ -334,6 +334,11 @@ class ScoreInputs:
             raise UsageError("These inputs have no source logits, so nothing follows from them.")
         return RowStatistics(self.source_logits)
 
+    @cached_property
+    def passes(self) -> Passes:
+        """What passes of the images through the network gave, shared by all scores of these labels."""
+        return {}
+
     def share(self, earlier: ScoreInputs) -> None:
         """Take over what was computed for ``earlier`` from features and source logits alone, which are the same."""
         for name in ("feature_statistics", "logit_rows"):
@@ -384,7 +389,7 @@ class ScoreInputs:
 
     def _copy_without_statistics(self) -> ScoreInputs:
         twin = copy.copy(self)
-        for cached in ("feature_statistics", "statistics", "logit_rows"):
+        for cached in ("feature_statistics", "statistics", "logit_rows", "passes"):
             twin.__dict__.pop(cached, None)
         return twin
 

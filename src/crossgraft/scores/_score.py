@@ -45,7 +45,7 @@ Invariance = Literal["padding", "rotation", "scale", "shift"]
 WithoutValue = Literal["constant features", "one image per class"]
 Warned = Literal["constant features", "a class of one image", "tiny features"]
 
-_SHARED_NAMES = ("statistics", "logit_rows")
+_SHARED_NAMES = ("statistics", "logit_rows", "passes")
 """Parameters in whose place a score gets what all scores of one model share."""
 _WHY_MISSING = {
     "features": "needs features",

@@ -100,7 +100,10 @@ def factor_of(matrix: Matrix, device: torch.device | None = None) -> Factor | No
 R = TypeVar("R")
 
 SHARED: Any = None
-"""Default of a score's ``statistics`` and ``logit_rows``, in whose place it gets what all scores of one model share."""
+"""Default of ``statistics``, ``logit_rows`` and ``passes``, in whose place a score gets what all scores of one model share."""
+
+Passes = dict[Hashable, Any]
+"""Settings of what needs passes of the images through the network → what they gave."""
 
 _SUMMED_ROWS = 1024
 """Rows that are added up in the dtype of the features before the sum moves on to float64."""

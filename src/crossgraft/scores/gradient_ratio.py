@@ -10,6 +10,7 @@ from crossgraft import seeding
 from crossgraft.errors import DataError, NotApplicable, UsageError
 from crossgraft.scores._inputs import ReadableRows
 from crossgraft.scores._score import ScoreValue, score
+from crossgraft.scores._statistics import SHARED, Passes
 from crossgraft.types import ClassIndices, Labels
 
 _SMALLEST_BATCH = 3
@@ -36,6 +37,7 @@ def gradient_ratio(
     margin: float = 0.05,
     normalize: bool = True,
     seed: int = 0,
+    passes: Passes = SHARED,
 ) -> ScoreValue:
     """Mean over batches of ‖∂L/∂W₂‖, divided by the mean of ‖∂L/∂W₁‖, eq. 6.4, with L the triplet loss of eq. 6.3.
 
@@ -56,6 +58,7 @@ def gradient_ratio(
         margin: α.
         normalize: Scale the embeddings to length 1, as the published code does; eq. 6.3 does not.
         seed: Random seed of the shuffled order.
+        passes: What these images and labels gave before, by the settings above.
 
     Returns:
         ≥ 0. Changes with the size of the batches and with the choice of layers, so only values of one architecture
@@ -70,6 +73,9 @@ def gradient_ratio(
     from crossgraft.features.passes import gradients_on  # torch, which scores of arrays do without
     from crossgraft.scores import _gradients
 
+    settings = "gradient ratio", first, second, batches, batch_size, order, margin, normalize, seed
+    if settings in passes:
+        return passes[settings]
     size = _batch_size(len(labels), batches, batch_size, margin)
     network = _gradients.EmbeddingNetwork.of(model)
     layers = _gradients.two_layers(network.module, first, second)
@@ -92,7 +98,8 @@ def gradient_ratio(
             f"No gradient reaches {layers[1].name}, because what it gives is multiplied by exactly 0, as by the last norm of a "
             "residual block that training begins with. The gradient ratio is not assessable; name another layer as `second`."
         )
-    return _value(loss_value, at_first, at_second, len(used), len(all_batches) - len(used))
+    passes[settings] = _value(loss_value, at_first, at_second, len(used), len(all_batches) - len(used))
+    return passes[settings]
 
 
 def _value(loss: float, at_first: float, at_second: float, num_batches: int, num_skipped: int) -> ScoreValue:

@@ -8,6 +8,7 @@ from typing import Literal
 from crossgraft.errors import UsageError
 from crossgraft.scores._inputs import ReadableRows, ScoreInputs
 from crossgraft.scores._score import Parts, scale_over_zoo, zoo_score
+from crossgraft.scores._statistics import SHARED, Passes
 from crossgraft.types import Features, Labels
 
 _ALL_EQUAL = 0.5
@@ -57,6 +58,7 @@ def nca_gradient(
     loo: bool = False,
     order: Literal["shuffled", "file"] = "shuffled",
     seed: int = 0,
+    passes: Passes = SHARED,
 ) -> Parts:
     """S_LP (``nca_score``) and S_FU (``gradient_ratio``) of one model; ``combine`` multiplies them over the zoo.
 
@@ -70,6 +72,7 @@ def nca_gradient(
         loo: Option ``loo`` of ``nca_score``.
         order: Option ``order`` of ``gradient_ratio``.
         seed: Random seed of both.
+        passes: As of ``gradient_ratio``, which shares its own.
 
     Returns:
         The parts ``nca`` and ``gradient_ratio``. Combined: in [0, 1], only comparable within one zoo; whoever is last in
@@ -82,6 +85,6 @@ def nca_gradient(
     from crossgraft.scores import SCORES  # the registry holds this score too, so it exists only after this module
 
     inputs = ScoreInputs(features=features, labels=labels, model=model, images=images)
-    ratio = SCORES.get("gradient_ratio").evaluate(inputs, first=first, second=second, order=order, seed=seed)
+    ratio = SCORES.get("gradient_ratio").evaluate(inputs, first=first, second=second, order=order, seed=seed, passes=passes)
     suitable = SCORES.get("nca_score").evaluate(inputs, loo=loo, seed=seed)
     return Parts({"nca": suitable, "gradient_ratio": ratio}, warnings=(*suitable.warnings, *ratio.warnings))

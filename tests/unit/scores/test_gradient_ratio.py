@@ -217,6 +217,25 @@ def test_product_with_the_nca_score(arrays):
     assert score(**given_) == 0.25  # a zoo of one: both parts count one half
 
 
+def test_the_product_takes_the_ratio_that_the_same_inputs_gave(arrays, monkeypatch):
+    """A pass of all images is costly; other labels, fewer images and other settings are other passes."""
+    from crossgraft.scores import _gradients
+
+    passes, measure = [], _gradients.gradient_norms
+    monkeypatch.setattr(_gradients, "gradient_norms", lambda *given: passes.append(given) or measure(*given))
+    features = network(arrays)(torch.tensor(arrays["x"])).detach().numpy()
+    inputs = ScoreInputs(features=features, labels=arrays["y"], model=network(arrays), images=arrays["x"])
+    ratio, product = SCORES.get("gradient_ratio"), SCORES.get("nca_gradient")
+    value = ratio.evaluate(inputs, batches=6)
+    once = len(passes)
+    assert product.parts(inputs)["gradient_ratio"] == value and len(passes) == once
+    assert product.parts(inputs, seed=1)["gradient_ratio"] != value and len(passes) > once
+    shuffled = np.random.default_rng(0).permutation(arrays["y"])
+    for other in (inputs.without([0, 1]), inputs.with_labels(shuffled)):
+        fresh = ScoreInputs(features=other.features, labels=other.labels, model=other.model, images=other.images)
+        assert product.parts(other) == product.parts(fresh) != product.parts(inputs)
+
+
 def test_a_large_batch_in_pieces_gives_the_same_value(monkeypatch):
     from crossgraft.scores import _gradients
 
