@@ -92,6 +92,29 @@ def test_fewshot_says_it_before_it_looks_with_all_episodes(workspace, crossgraft
     assert made.pieces[1].seconds > 0
 
 
+def test_a_resumed_fewshot_expects_only_what_is_left(workspace, crossgraft):
+    words = (
+        "fewshot",
+        "images",
+        "--model",
+        "zoo.yaml:narrow",
+        "--code",
+        "tiny_models.py",
+        "--workers",
+        "1",
+        "--heads",
+        "ncc,logistic",
+    )
+    words += ("--sampler", FEW, "--episodes", "12", "--seeds", "2", "--out", "run")
+    (whole,) = announced(crossgraft(*words))
+    assert whole.endswith(": 16 images, then 24 episodes × 2 heads.")
+    assert announced(crossgraft(*words)) == []
+    for path in (workspace / "run" / "episodes").glob("**/00010.json"):  # the last two of each seed
+        path.unlink()
+    (left,) = announced(crossgraft(*words))
+    assert left.endswith(": 16 images, then 4 episodes × 2 heads.")
+
+
 def test_tune_says_it_for_all_trainings_and_leaves_a_line_an_epoch_of_each(workspace, crossgraft, forecasts):
     outcome = crossgraft(*TUNE, "--folds", "2", "--grid", "learning_rate=0.01,0.001", "--out", "run")
     (line,) = announced(outcome)

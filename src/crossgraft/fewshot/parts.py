@@ -174,10 +174,8 @@ def evaluate_in_parts(
                 run.write_record(_file(work, outcome.job.spec.span), outcome.result)
             take(outcome.job.spec.span, outcome.result)
 
-    for span in spans:
-        before = None if run is None else run.read_record(_file(work, span), EpisodesPart)
-        if before is not None and before.key == work.key and len(before.accuracies) == span.size:
-            take(span, before)
+    for span, part in finished_parts(work, num_episodes, run=run).items():
+        take(span, part)
     jobs = [
         Job(f"episodes from {span.first}", EpisodeTask(span, work.images_of(span, images))) for span in spans if span not in parts
     ]
@@ -185,6 +183,18 @@ def evaluate_in_parts(
     with worker_pool(processes) if processes > 1 else nullcontext() as pool:
         run_jobs(jobs, work, keep_going=False, told=keep, executor=pool)
     return joined([_table(work.heads, parts[span]) for span in spans])
+
+
+def finished_parts(work: EpisodeWork, num_episodes: int, *, run: RunDirectory | None) -> dict[EpisodeSpan, EpisodesPart]:
+    """What earlier attempts of the same run have finished of these episodes."""
+    if run is None:
+        return {}
+    found = {span: run.read_record(_file(work, span), EpisodesPart) for span in _spans(num_episodes)}
+    return {
+        span: part
+        for span, part in found.items()
+        if part is not None and part.key == work.key and len(part.accuracies) == span.size
+    }
 
 
 def _spans(num_episodes: int) -> list[EpisodeSpan]:

@@ -26,7 +26,15 @@ from crossgraft.fewshot.evaluate import episode_of, joined
 from crossgraft.fewshot.heads import ZeroShotHead, reads_images
 from crossgraft.fewshot.look import look_at_episode, sets_gaps
 from crossgraft.fewshot.options import FewshotOptions
-from crossgraft.fewshot.parts import EPISODES, EpisodeImages, EpisodeWork, evaluate_in_parts, foresee_episodes, made_up_features
+from crossgraft.fewshot.parts import (
+    EPISODES,
+    EpisodeImages,
+    EpisodeWork,
+    evaluate_in_parts,
+    finished_parts,
+    foresee_episodes,
+    made_up_features,
+)
 from crossgraft.fewshot.record import EpisodeLookRecord, FewshotRecord
 from crossgraft.fewshot.result import (
     FewshotResult,
@@ -45,6 +53,7 @@ from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Piece, Reporter
 from crossgraft.records.base import CheckRecord
 from crossgraft.running.publishing import publish
+from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.tune.presets import PRESETS
 from crossgraft.words.formatting import counted
@@ -130,7 +139,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             texts = {} if tower is None else {f"{tower.name} (texts)": tower.weights_fingerprint}
             directory.describe_weights(reporter, {backbone.name: backbone.weights_fingerprint, **texts})
         width = backbone.num_features if prompted is None else prompted.record.num_features
-        _foresee(dataset, drawn, backbone, chosen, options, width=width, threads=threads, reporter=reporter)
+        _foresee(dataset, drawn, backbone, chosen, options, width=width, threads=threads, run=directory, reporter=reporter)
         with reporter.part(_LOOKING):
             extracted = extract_features(
                 dataset,
@@ -249,16 +258,20 @@ def _foresee(
     *,
     width: int,
     threads: int,
+    run: RunDirectory | None,
     reporter: Reporter,
 ) -> None:
-    """Say how long all of it will take, but where heads learn on base classes first, which takes as long as they need."""
+    """Say how long what is left will take, but where heads learn on base classes first, which takes as long as they need."""
     if not reporter.wants_forecast or drawn.is_base.any():
         return
     made_up = made_up_features(drawn.labels, width, seed=options.seed)
-    work = episode_work(dataset, drawn, made_up, backbone, chosen, options)
-    images = _images(dataset, backbone, work)
-    num_episodes = options.episodes * options.seeds
-    episodes = foresee_episodes(work, num_episodes, images=images, num_workers=threads)
+    works = [episode_work(dataset, drawn, made_up, backbone, chosen, options, repeat=repeat) for repeat in range(options.seeds)]
+    finished = (span.size for work in works for span in finished_parts(work, options.episodes, run=run))
+    num_episodes = options.episodes * options.seeds - sum(finished)
+    if num_episodes == 0:
+        return
+    images = _images(dataset, backbone, works[0])
+    episodes = foresee_episodes(works[0], num_episodes, images=images, num_workers=threads)
     look = foresee_extraction(dataset, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=reporter)
     seen, adapted = counted(len(dataset), "image"), counted(num_episodes, "episode")
     heads = counted(len(chosen.heads), "head")
