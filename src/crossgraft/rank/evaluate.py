@@ -17,6 +17,7 @@ from crossgraft.compute import measure_cost
 from crossgraft.errors import DataError, NotApplicable
 from crossgraft.models.record import ModelRecord, Role
 from crossgraft.progress import Stage
+from crossgraft.rank.options import INTERVAL_SECONDS
 from crossgraft.records.base import Record
 from crossgraft.scores import AnyScore, ScoreInputs, ZooOption, ZooScore
 from crossgraft.seeding import derive_seed, generator
@@ -129,10 +130,6 @@ def _shuffles(targets: ClassIndices, groups: Groups | None, seed: int) -> tuple[
     return tuple(shuffle_labels(targets, groups, generator(seed, "shuffled labels", i)) for i in range(NUM_SHUFFLES))
 
 
-INTERVAL_COST_LIMIT_SECONDS = 60.0
-"""A score that takes longer once has no interval unless asked for: the jackknife would take it twenty times more."""
-
-
 class RawValue(Record):
     """What one evaluation of a score gave; zoo-level scores have parts and get their value from the whole zoo."""
 
@@ -180,7 +177,7 @@ def evaluate_scores(
     inputs: ScoreInputs,
     resampling: Resampling,
     *,
-    all_intervals: bool,
+    interval_seconds: float = INTERVAL_SECONDS,
     stage: Stage,
     options: Options | None = None,
     first: Sequence[ScoreEvaluation | None] | None = None,
@@ -192,7 +189,7 @@ def evaluate_scores(
         inputs: Features, labels, groups and source logits of the model; without labels where the resampling has columns of
             them.
         resampling: Plan from ``plan_resampling``.
-        all_intervals: Whether to compute intervals also for scores that take longer than ``INTERVAL_COST_LIMIT_SECONDS`` once.
+        interval_seconds: Longest time that a score may take once and still have an interval.
         stage: Advanced by one for each of 1 + 20 + 5 rounds.
         options: Those that depend on the whole zoo, from ``choose_options``.
         first: What the same call gave with ``without_intervals(resampling)``, which is not computed again where it is not None.
@@ -218,8 +215,8 @@ def evaluate_scores(
     of_images = sum(run.seconds for run in running if "images" in run.score.inputs)  # whoever comes first pays for the others
     for run in running:
         seconds = of_images if "images" in run.score.inputs else run.seconds
-        if seconds > INTERVAL_COST_LIMIT_SECONDS and not all_intervals:
-            run.no_interval = "no interval (cost)"
+        if seconds > interval_seconds:
+            run.no_interval = f"no interval, as the score takes longer than --interval-seconds {interval_seconds:g} once"
         elif resampling.blocks:
             run.redraw()
     for number, block in enumerate(resampling.blocks):

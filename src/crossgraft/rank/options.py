@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from crossgraft.scores import AnyScore
 else:
     AnyScore = FromProgram
+
+INTERVAL_SECONDS = 60.0
+"""A score that takes longer once has no interval unless asked for: the jackknife would take it twenty times more."""
 
 
 @options
@@ -47,7 +51,18 @@ class ZooOptions(Options):
     feature_maps: int | None = option(
         "Draw the features of so many of the best models, and compare those of all.", default=None, least=1, only_if_given=True
     )
-    all_intervals: bool = option("Compute intervals also for scores that take more than a minute once.", default=False)
+    all_intervals: bool = option("Compute intervals of all scores, however long they take.", default=False)
+    interval_seconds: float = option(
+        "Compute intervals of scores that take at most so many seconds once; 0: of none.",
+        default=INTERVAL_SECONDS,
+        least=0,
+        only_if_given=True,
+    )
+
+    @property
+    def longest_with_interval(self) -> float:
+        """Seconds that a score may take once and still have an interval."""
+        return math.inf if self.all_intervals else self.interval_seconds
 
 
 @options

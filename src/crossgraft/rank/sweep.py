@@ -20,7 +20,6 @@ from crossgraft.models.backbone import describe_model
 from crossgraft.progress import Piece, Reporter, TypicalClock
 from crossgraft.rank.assemble import tell_values
 from crossgraft.rank.evaluate import (
-    INTERVAL_COST_LIMIT_SECONDS,
     FirstValues,
     Measurements,
     ModelEvaluation,
@@ -34,6 +33,7 @@ from crossgraft.rank.evaluate import (
     without_intervals,
 )
 from crossgraft.rank.look_ahead import LookAhead, looking_ahead
+from crossgraft.rank.options import INTERVAL_SECONDS
 from crossgraft.rank.zoo import Member, Zoo, score_inputs, with_controls
 from crossgraft.records.base import Record
 from crossgraft.running.jobs import Job, Work, num_read_back, results_of, run_jobs
@@ -156,7 +156,7 @@ class _Stopwatch:
             if measures:
                 measure_rounds(scores, inputs, resampling, stage=stage)
             else:
-                evaluate_scores(scores, inputs, resampling, all_intervals=zoo.options.all_intervals, stage=stage)
+                evaluate_scores(scores, inputs, resampling, interval_seconds=zoo.options.longest_with_interval, stage=stage)
             return stage.seconds_of(len(resampling.blocks), zoo.resampling, at_the_start=measures)
 
         with zoo.threads_of_rounds():
@@ -390,7 +390,11 @@ class Valuing(_ZooWork[FirstValues]):
         title = f"First values of {member.spec.name} ({turn.position})"
         with zoo.rounds(title, total=1) as stage:
             values = evaluate_scores(
-                zoo.scores, inputs, without_intervals(zoo.resampling), all_intervals=zoo.options.all_intervals, stage=stage
+                zoo.scores,
+                inputs,
+                without_intervals(zoo.resampling),
+                interval_seconds=zoo.options.longest_with_interval,
+                stage=stage,
             )
         logits = feature_set.source_logits
         num_bytes = KEPT_A_BYTE * (feature_set.features.nbytes + (0 if logits is None else logits.nbytes))
@@ -428,7 +432,7 @@ class Evaluating(_ZooWork[ModelEvaluation]):
                 zoo.scores,
                 inputs,
                 zoo.resampling,
-                all_intervals=zoo.options.all_intervals,
+                interval_seconds=zoo.options.longest_with_interval,
                 stage=stage,
                 options=turn.options,
                 first=[None if self._is_computed_again(turn, values) else values for values in first.values] if first else None,
@@ -442,7 +446,7 @@ class Evaluating(_ZooWork[ModelEvaluation]):
     @staticmethod
     def _is_computed_again(turn: Turn, values: ScoreEvaluation) -> bool:
         """Values without a block start from what those of all images left, such as lists of neighbours."""
-        return turn.inputs is None and values.seconds <= INTERVAL_COST_LIMIT_SECONDS
+        return turn.inputs is None and values.seconds <= INTERVAL_SECONDS
 
 
 def evaluate_zoo(zoo: Zoo, specs: Sequence[ModelSpec]) -> list[ModelEvaluation]:

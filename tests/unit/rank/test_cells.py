@@ -59,7 +59,7 @@ def problem():
 def evaluate(features, targets, scores, **inputs):
     resampling = plan_resampling(targets, None, seed=0)
     bundle = ScoreInputs(features=features, labels=targets, **inputs)
-    return evaluate_scores(scores, bundle, resampling, all_intervals=False, stage=Silent())
+    return evaluate_scores(scores, bundle, resampling, stage=Silent())
 
 
 def as_model(name, evaluations, role="candidate"):
@@ -191,18 +191,15 @@ def test_no_interval_has_a_reason(blocks, reason, expected):
     assert expected in cell.no_interval_reason
 
 
-def test_a_slow_score_has_no_interval_unless_asked(problem, monkeypatch):
-    from crossgraft.rank import evaluate as module
-
-    monkeypatch.setattr(module, "INTERVAL_COST_LIMIT_SECONDS", 0.0)
-    (evaluation,) = evaluate(*problem, [logme])
-    assert evaluation.no_interval_reason == "no interval (cost)"
-    assert evaluation.blocks == []
-    assert len(evaluation.shuffled) == 5
+def test_a_slow_score_has_no_interval_unless_asked(problem):
     features, targets = problem
     bundle = ScoreInputs(features=features, labels=targets)
     resampling = plan_resampling(targets, None, seed=0)
-    (asked,) = evaluate_scores([logme], bundle, resampling, all_intervals=True, stage=Silent())
+    (evaluation,) = evaluate_scores([logme], bundle, resampling, interval_seconds=0, stage=Silent())
+    assert evaluation.no_interval_reason == "no interval, as the score takes longer than --interval-seconds 0 once"
+    assert evaluation.blocks == []
+    assert len(evaluation.shuffled) == 5
+    (asked,) = evaluate_scores([logme], bundle, resampling, interval_seconds=math.inf, stage=Silent())
     assert len(asked.blocks) == 20
 
 
@@ -227,7 +224,7 @@ def test_the_seed_reaches_scores_that_have_one(problem):
     values = {}
     for seed in (0, 3):
         resampling = plan_resampling(targets, None, seed=seed)
-        (evaluation,) = evaluate_scores([nleep], bundle, resampling, all_intervals=False, stage=Silent())
+        (evaluation,) = evaluate_scores([nleep], bundle, resampling, stage=Silent())
         values[seed] = evaluation.full.value
         assert values[seed] == nleep(features=features, labels=targets, seed=seed)
     assert values[0] != values[3]
@@ -275,7 +272,7 @@ def test_a_network_that_only_recognises_patients_is_not_above_its_shuffled_value
         features = rng.normal(size=(20, 8))[patients] + 0.1 * rng.normal(size=(200, 8))
         resampling = plan_resampling(targets, patients, seed=0)
         bundle = ScoreInputs(features=features, labels=targets, groups=patients)
-        evaluation = evaluate_scores([logme], bundle, resampling, all_intervals=False, stage=Silent())
+        evaluation = evaluate_scores([logme], bundle, resampling, stage=Silent())
         marked.append(not build_cells(logme, [as_model("a", evaluation)])[0].above_shuffled)
     assert sum(marked) >= 7  # 5 of 6 are expected; shuffling single images marks none
 

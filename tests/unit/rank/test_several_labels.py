@@ -49,7 +49,7 @@ def problem():
 def evaluate(features, targets, scores, name="a", role="candidate", **inputs):
     resampling = plan_resampling(targets, inputs.get("groups"), seed=0, label_names=NAMES)
     bundle = ScoreInputs(features=features, **inputs)
-    evaluations = evaluate_scores(scores, bundle, resampling, all_intervals=False, stage=Silent())
+    evaluations = evaluate_scores(scores, bundle, resampling, stage=Silent())
     return ModelEvaluation(key=name, model=model_record(name, role=role), evaluations=evaluations)
 
 

@@ -61,11 +61,11 @@ def test_measurements_follow_the_rounds_of_the_evaluation(problem):
     assert measured.blocks[3] == [itm_dispersion(np.delete(features[0], block, axis=0), np.delete(labels, block))]
     assert measured.shuffled[2] == [itm_dispersion(features[0], resampling.shuffled_labels[2])]
     options = {"shows": measured}
-    found = evaluate_scores([shows], inputs, resampling, all_intervals=False, stage=Silent(), options=options)[0]
+    found = evaluate_scores([shows], inputs, resampling, stage=Silent(), options=options)[0]
     assert [raw.value for raw in found.blocks] == [values[0] for values in measured.blocks]
     assert [raw.value for raw in found.shuffled] == [values[0] for values in measured.shuffled]
     assert {raw.parts["seed"] for raw in [found.full, *found.blocks, *found.shuffled]} == {0.0}
-    plain = evaluate_scores([shows], inputs, resampling, all_intervals=False, stage=Silent())[0]
+    plain = evaluate_scores([shows], inputs, resampling, stage=Silent())[0]
     assert plain.full.value == -1.0
 
 
