@@ -275,7 +275,9 @@ def run_rounds(growth: Sequence[tuple[int, int]], num_features: int, names: list
                 rounds = replace(resampling, blocks=blocks, shuffled_labels=shuffled)
                 inputs = ScoreInputs(**given)
                 parts.append(
-                    cpu_seconds(lambda s=score, i=inputs, r=rounds: evaluate_scores([s], i, r, all_intervals=True, stage=stage))
+                    cpu_seconds(
+                        lambda s=score, i=inputs, r=rounds: evaluate_scores([s], i, r, interval_seconds=math.inf, stage=stage)
+                    )
                 )
             one = Rounds(parts[0], parts[1] - parts[0], parts[2] - parts[0], repeated or math.nan)
             measured[name].append(one)
@@ -305,11 +307,11 @@ def run_ranking(shape: Shape) -> None:
     with reuse_freed_memory():
         start = time.process_time()
         inputs = ScoreInputs(**arrays)
-        first = evaluate_scores(scores, inputs, without_intervals(resampling), all_intervals=True, stage=stage)
+        first = evaluate_scores(scores, inputs, without_intervals(resampling), interval_seconds=math.inf, stage=stage)
         values = time.process_time() - start
         again = ScoreInputs(**arrays)
         again.share(inputs)
-        evaluate_scores(scores, again, resampling, all_intervals=True, stage=stage, first=first)
+        evaluate_scores(scores, again, resampling, interval_seconds=math.inf, stage=stage, first=first)
         total = time.process_time() - start
     print(f"\nranking: n={shape.num_samples}, d={shape.num_features}, C={shape.num_classes}; CPU seconds")
     print(
