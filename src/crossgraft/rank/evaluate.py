@@ -216,7 +216,7 @@ def evaluate_scores(
     for run in running:
         seconds = of_images if "images" in run.score.inputs else run.seconds
         if seconds > interval_seconds:
-            run.no_interval = f"no interval, as the score takes longer than --interval-seconds {interval_seconds:g} once"
+            run.no_interval = f"no interval (--interval-seconds {interval_seconds:g})"
         elif resampling.blocks:
             run.redraw()
     for number, block in enumerate(resampling.blocks):

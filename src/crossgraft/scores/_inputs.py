@@ -250,6 +250,8 @@ class ReadableRows(Protocol):
 class ScoreInputs:
     """What one model says about one labelled data set; give what you have, scores say what they miss.
 
+    What is computed from arrays, model and images is kept for the next score, so none of them may change meanwhile.
+
     Args:
         features: Penultimate features (n, d).
         labels: One label per row, of any type that sorts; at least two classes.

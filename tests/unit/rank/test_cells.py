@@ -196,7 +196,7 @@ def test_a_slow_score_has_no_interval_unless_asked(problem):
     bundle = ScoreInputs(features=features, labels=targets)
     resampling = plan_resampling(targets, None, seed=0)
     (evaluation,) = evaluate_scores([logme], bundle, resampling, interval_seconds=0, stage=Silent())
-    assert evaluation.no_interval_reason == "no interval, as the score takes longer than --interval-seconds 0 once"
+    assert evaluation.no_interval_reason == "no interval (--interval-seconds 0)"
     assert evaluation.blocks == []
     assert len(evaluation.shuffled) == 5
     (asked,) = evaluate_scores([logme], bundle, resampling, interval_seconds=math.inf, stage=Silent())
