@@ -94,10 +94,6 @@ def heads_of(rows: pd.DataFrame, kind: str) -> list[str]:
     return [head for head in SPELLED if head in present]
 
 
-def baselines_of(kind: str) -> list[str]:
-    return [f"{name}:balanced=True" if kind == BALANCED else name for name in BASELINES]
-
-
 def gain(rows: pd.DataFrame, kind: str, rule: str, head: str, baseline: str) -> Gain:
     found = chosen(rows, kind, rule, head).dropna(subset=f"less_{baseline}")
     gaps, half = found[f"less_{baseline}"], found[f"less_{baseline}_half"]
@@ -131,7 +127,8 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
 
 def gains(rows: pd.DataFrame, kind: str, rules: Sequence[str]) -> Lines:
     """Each head against each of the two baselines."""
-    for head, rule in product([each for each in heads_of(rows, kind) if each not in baselines_of(kind)], rules):
+    baselines = [f"{name}:balanced=True" if kind == BALANCED else name for name in BASELINES]
+    for head, rule in product([each for each in heads_of(rows, kind) if each not in baselines], rules):
         found = [gain(rows, kind, rule, head, baseline) for baseline in BASELINES]
         if (last := found[-1]).over_sets is not None:
             cells = [cell for each in found for cell in (signed(each.over_sets), f"{each.above} / {each.below}")]

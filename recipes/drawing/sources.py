@@ -24,7 +24,8 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     rows = {target: read_csv(folder / f"{target}.csv") for target in TARGETS}
     sources, pairs = read_csv(folder / "pretraining.csv"), read_csv(folder / "pairs.csv")
     spent = sum(each["cpu_seconds"].sum() for each in rows.values()) + sources["cpu_seconds"].sum()
-    areas = pd.DataFrame({target: areas_of(each) for target, each in rows.items()}).rename_axis("source").sort_index()
+    of_sources = {target: picked(each).groupby("model")["auc"].agg(mean).rename(plain) for target, each in rows.items()}
+    areas = pd.DataFrame(of_sources).rename_axis("source").sort_index()
     known = pairs.merge(sources[["source", "images", "classes", "diversity", "auc"]], on="source", how="left")
     known = known.assign(source=known["source"].map(plain)).set_index(["target", "source"])
     return {
@@ -44,12 +45,6 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
 def plain(source: str) -> str:
     """Pooled sources differ by target; they are one line."""
     return ALL_BUT if source.startswith("all but ") else source
-
-
-def areas_of(rows: pd.DataFrame) -> pd.Series:
-    """AUC on test of each source, mean over the seeds."""
-    found = picked(rows).groupby("model")["auc"].agg(mean)
-    return found.rename(plain)
 
 
 def matrix(areas: pd.DataFrame) -> str:

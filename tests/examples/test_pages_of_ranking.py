@@ -58,11 +58,17 @@ def test_scores_that_are_all_equal_order_nothing(recipe):
     assert tau(pd.Series([3.0, 1.0, 2.0]), areas) == weighted_kendall(np.array([3.0, 1.0, 2.0]), areas.to_numpy())
 
 
-def test_an_order_in_words_has_the_ranks_of_its_values(recipe):
+def test_an_order_joins_equal_values_and_counts_what_intervals_separate(recipe):
     module = recipe("drawing.real_scores")
-    ranks = module.ranks_of("b a=c d")
-    assert ranks["a"] == ranks["c"] and ranks["b"] > ranks["a"] > ranks["d"]
-    assert module.spearman(module.ranks_of("d c b a"), module.ranks_of("c e b a")) == pytest.approx(1)
+    names = list(module.SHORT)[:4]
+    cells = pd.DataFrame({"value": [2.0, 3.0, 2.0, 1.0], "low": 0.0, "level": [1, 0, 1, 0]}, index=names)
+    cells["above_shuffled"] = [True, True, False, np.nan]
+    first, second, third, fourth = map(module.SHORT.get, names)
+    assert module.in_order(cells["value"]) == f"{second} {first}={third} {fourth}"
+    assert module.separable(cells) == ["0", "5 of 6", "1"]
+    assert module.separable(cells.assign(low=np.nan))[:2] == ["—", "—"]
+    other = pd.Series([30.0, 20.0, 10.0], index=[names[1], names[0], "elsewhere"])
+    assert module.spearman(cells["value"], other) == pytest.approx(1)
 
 
 def heads(*rows):
