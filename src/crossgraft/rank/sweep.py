@@ -389,13 +389,7 @@ class Valuing(_ZooWork[FirstValues]):
         feature_set, inputs = self.inputs(turn, zoo.scores)
         title = f"First values of {member.spec.name} ({turn.position})"
         with zoo.rounds(title, total=1) as stage:
-            values = evaluate_scores(
-                zoo.scores,
-                inputs,
-                without_intervals(zoo.resampling),
-                interval_seconds=zoo.options.longest_with_interval,
-                stage=stage,
-            )
+            values = evaluate_scores(zoo.scores, inputs, without_intervals(zoo.resampling), stage=stage)
         logits = feature_set.source_logits
         num_bytes = KEPT_A_BYTE * (feature_set.features.nbytes + (0 if logits is None else logits.nbytes))
         if self._room >= num_bytes:
