@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_info
 from crossgraft.features import extract
 from crossgraft.models import load_as_asked
 from crossgraft.rank import look_ahead, sweep, zoo
+from crossgraft.scores import _gradients
 from crossgraft.scores._statistics import FeatureStatistics
 
 from .test_rank import FLAGS, numbers
@@ -93,6 +94,17 @@ def test_intervals_start_from_what_the_values_left(ranked, workspace, crossgraft
     assert sum(formed) == num_formed  # of 2 candidates and 2 controls
     first, second = ((workspace / run / "report.json").read_text() for run in ("run", "again"))
     assert numbers(first) == numbers(second)
+
+
+@pytest.mark.parametrize("room", [sweep.KEPT_BYTES, 0])
+def test_images_are_passed_once_a_round_for_both_scores_of_gradients(workspace, crossgraft, monkeypatch, room):
+    """Also where the inputs of the first round could not be kept: its passes leave nothing for the others to start from."""
+    looks, find = [], _gradients.two_layers
+    monkeypatch.setattr(_gradients, "two_layers", lambda *given: looks.append(given) or find(*given))
+    monkeypatch.setattr(sweep, "KEPT_BYTES", room)
+    words = ("--models", "zoo.yaml:narrow", "--code", "tiny_models.py", "--workers", "1", "--interval-seconds", "0")
+    assert crossgraft("rank", "images", *words, "--scores", "gradient_ratio,nca_gradient", "--quiet", "--out", "run").code == 0
+    assert len(looks) == 2 * (1 + 5)  # of the network and its control: all images, and five shuffles of the labels
 
 
 @pytest.mark.parametrize("walk", ["Valuing", "Evaluating"])

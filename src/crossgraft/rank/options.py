@@ -53,7 +53,7 @@ class ZooOptions(Options):
     )
     all_intervals: bool = option("Compute intervals of all scores, however long they take.", default=False)
     interval_seconds: float = option(
-        "Compute intervals of scores that take at most so many seconds once; 0: of none.",
+        "Compute intervals of scores that take at most so many seconds once (those of images together); 0: of none.",
         default=INTERVAL_SECONDS,
         least=0,
         only_if_given=True,

@@ -429,7 +429,7 @@ class Evaluating(_ZooWork[ModelEvaluation]):
                 interval_seconds=zoo.options.longest_with_interval,
                 stage=stage,
                 options=turn.options,
-                first=[None if self._is_computed_again(turn, values) else values for values in first.values] if first else None,
+                first=self._known(turn),
             )
         if first is not None:
             return ModelEvaluation(key=self._key, model=first.model, evaluations=evaluations)
@@ -437,10 +437,14 @@ class Evaluating(_ZooWork[ModelEvaluation]):
         model = describe_model(self.backbone(turn), member.role, seconds=feature_set.seconds, from_cache=from_cache)
         return ModelEvaluation(key=self._key, model=model, evaluations=evaluations)
 
-    @staticmethod
-    def _is_computed_again(turn: Turn, values: ScoreEvaluation) -> bool:
-        """Values without a block start from what those of all images left, such as lists of neighbours."""
-        return turn.inputs is None and values.seconds <= INTERVAL_SECONDS
+    def _known(self, turn: Turn) -> list[ScoreEvaluation | None] | None:
+        """Values of all images; None of those to compute anew, from which values without a block start (lists of neighbours)."""
+        if turn.first is None or turn.inputs is not None:
+            return turn.first and list[ScoreEvaluation | None](turn.first.values)
+        return [
+            None if values.seconds <= INTERVAL_SECONDS and "images" not in score.inputs else values  # passes leave nothing
+            for score, values in zip(self.zoo.scores, turn.first.values, strict=True)
+        ]
 
 
 def evaluate_zoo(zoo: Zoo, specs: Sequence[ModelSpec]) -> list[ModelEvaluation]:
