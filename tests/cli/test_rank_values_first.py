@@ -105,6 +105,9 @@ def test_images_are_passed_once_a_round_for_both_scores_of_gradients(workspace, 
     words = ("--models", "zoo.yaml:narrow", "--code", "tiny_models.py", "--workers", "1", "--interval-seconds", "0")
     assert crossgraft("rank", "images", *words, "--scores", "gradient_ratio,nca_gradient", "--quiet", "--out", "run").code == 0
     assert len(looks) == 2 * (1 + 5)  # of the network and its control: all images, and five shuffles of the labels
+    cells = json.loads((workspace / "run" / "report.json").read_text())["cells"]
+    assert {cell["no_interval_reason"] for cell in cells if cell["model"] == "narrow"} == {"no interval (--interval-seconds 0)"}
+    assert crossgraft("rank", "images", *words, "--scores", "gradient_ratio", "--out", "run", "--interval-seconds", "1").code == 2
 
 
 @pytest.mark.parametrize("walk", ["Valuing", "Evaluating"])

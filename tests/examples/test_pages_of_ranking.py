@@ -10,6 +10,7 @@ from PIL import Image
 
 from crossgraft import run_study
 from crossgraft.statistics import weighted_kendall
+from support.tiny import make_workspace
 from unit.bench.test_rounds import Here
 
 REPOSITORY = Path(__file__).parents[2]
@@ -69,6 +70,21 @@ def test_an_order_joins_equal_values_and_counts_what_intervals_separate(recipe):
     assert module.separable(cells.assign(low=np.nan))[:2] == ["—", "—"]
     other = pd.Series([30.0, 20.0, 10.0], index=[names[1], names[0], "elsewhere"])
     assert module.spearman(cells["value"], other) == pytest.approx(1)
+
+
+def test_tables_of_a_study_of_rankings_have_each_value_with_what_is_level_with_it(recipe, tmp_path, monkeypatch):
+    make_workspace(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    fixed = {"models": "zoo.yaml", "scores": ["logme", "h_score"], "device": "cpu"}
+    asked = {"command": "rank", "fixed": fixed, "grid": {"data": {"pictures": "images"}}}
+    found = run_study(asked, out=tmp_path / "out", executor=Here(), allow_code="tiny_models.py")
+    recipe("kept_ranks").main([str(tmp_path / "out"), str(tmp_path)])
+    rows, cells = pd.read_csv(tmp_path / "values.csv"), found.to_frame()
+    cells = cells[cells["role"] == "candidate"]
+    assert sorted(rows["value"]) == pytest.approx(sorted(cells["value"])) and {*rows["score"]} == {"LogME", "H-score"}
+    for _, own in rows.groupby("score"):
+        assert own["level"].sum() % 2 == 0 and own["level"].between(0, len(own) - 1).all()
+    assert {*pd.read_csv(tmp_path / "checks.csv")["severity"]} <= {"warning", "notice"}
 
 
 def heads(*rows):

@@ -23,7 +23,7 @@ from crossgraft.models.record import Role
 from crossgraft.models.spec import RANDOM
 from crossgraft.progress import Reporter, Stage
 from crossgraft.rank.evaluate import Options, Resampling
-from crossgraft.rank.options import INTERVAL_SECONDS, RankOptions
+from crossgraft.rank.options import RankOptions
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.scores import AnyScore, ScoreInputs
 from crossgraft.types import Preprocessing
@@ -173,7 +173,6 @@ class Zoo:
             self.options.all_intervals,
             {name: rounds.model_dump() for name, rounds in options.items()},
             *([self.precision] if self.precision != "32" else []),
-            *([self.options.interval_seconds] if self.options.interval_seconds != INTERVAL_SECONDS else []),
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
 

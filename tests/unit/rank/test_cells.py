@@ -6,6 +6,7 @@ import pytest
 from crossgraft.errors import NotApplicable
 from crossgraft.rank.assemble import build_cells, describe_score
 from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation, evaluate_scores, plan_resampling
+from crossgraft.rank.options import RankOptions
 from crossgraft.scores import ScoreInputs, ScoreValue, _statistics, logme, nca_gradient, nleep, scale_over_zoo, score, zoo_score
 from crossgraft.seeding import derive_seed
 from crossgraft.statistics import jackknife_interval
@@ -41,6 +42,11 @@ def place_of_mean(features):
 def brightness(model, images):
     """Needs the model and its images."""
     return float(np.mean(images)) * model
+
+
+@score(title="Contrast", reference="made up")
+def contrast(model, images):
+    return float(np.std(images)) * model
 
 
 @score(title="Shift", reference="made up")
@@ -201,6 +207,23 @@ def test_a_slow_score_has_no_interval_unless_asked(problem):
     assert len(evaluation.shuffled) == 5
     (asked,) = evaluate_scores([logme], bundle, resampling, interval_seconds=math.inf, stage=Silent())
     assert len(asked.blocks) == 20
+
+
+def test_scores_of_images_are_slow_together(problem):
+    """One that takes its passes from the other takes no time of its own, and twenty times those passes for an interval."""
+    features, targets = problem
+    bundle = ScoreInputs(features=features, labels=targets, model=2.0, images=np.ones((40, 2)))
+    resampling = plan_resampling(targets, None, seed=0)
+    known = [ScoreEvaluation(score=name, full=raw(2.0), seconds=40.0) for name in ("brightness", "contrast", "logme")]
+    found = evaluate_scores([brightness, contrast, logme], bundle, resampling, stage=Silent(), first=known)
+    assert [len(each.blocks) for each in found] == [0, 0, 20]
+    alone = evaluate_scores([brightness], bundle, resampling, stage=Silent(), first=known[:1])
+    assert len(alone[0].blocks) == 20
+
+
+@pytest.mark.parametrize(("given", "longest"), [({}, 60), ({"interval_seconds": 0}, 0), ({"all_intervals": True}, math.inf)])
+def test_all_intervals_are_those_of_the_slowest_score_too(given, longest):
+    assert RankOptions(**given).longest_with_interval == longest
 
 
 def test_a_value_not_above_its_shuffled_values_is_marked():
