@@ -423,15 +423,15 @@ class _LineStage:
             self._next_update *= 2
         left = rounded_time(seconds / self.done * (self.total - self.done))
         rate = describe_rate(self.done, seconds, self.unit)
-        in_all = self._in_all()
-        self._reporter.say(f"{self.title}: {self.done} of {self.total}, {rate}, about {left} left{in_all}")
+        known = f", {rate}" if rate else f" {self.unit}"
+        self._reporter.say(f"{self.title}: {self.done} of {self.total}{known}, about {left} left{self._in_all()}")
 
     def end(self) -> None:
         """How long it took; about short work, only what a sparing reporter passes on."""
         seconds = self._clock() - self._start
-        rate = f", {describe_rate(self.done, seconds, self.unit)}" if self.done and seconds > 0 else ""
+        rate = describe_rate(self.done, seconds, self.unit) if self.done and seconds > 0 else ""
         say = self._reporter.say if seconds >= SHORT_SECONDS else self._reporter.mention
-        say(f"{self.title}: {seconds:.1f} s{rate}{self._in_all()}")
+        say(f"{self.title}: {seconds:.1f} s{rate and f', {rate}'}{self._in_all()}")
 
     def _in_all(self) -> str:
         left = self._reporter.seconds_left

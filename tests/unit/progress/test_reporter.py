@@ -166,6 +166,16 @@ def test_rates_in_words(done, seconds, words):
     assert describe_rate(done, seconds, "images") == words
 
 
+def test_seconds_that_are_counted_have_no_rate():
+    def work(reporter, clock):
+        with reporter.stage("Selecting a model", total=60, unit="seconds of the budget") as stage:
+            for _ in range(3):
+                clock.now += 50
+                stage.advance(20)
+
+    assert lines_of(work) == ["Selecting a model: 40 of 60 seconds of the budget, about 50 s left", "Selecting a model: 150.0 s"]
+
+
 def test_a_notebook_gets_plain_text_and_no_display_objects(monkeypatch):
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     shown = []
