@@ -106,7 +106,10 @@ def _new_images(record: StoryRecord) -> list[Block]:
 
 
 _PICTURES: Mapping[str, Callable[[StoryRecord], list[Block]]] = {
-    RANK: lambda record: _figure(record.ranking, "Dots: scores with 95 % intervals; hollow: random weights."),
+    RANK: lambda record: _figure(
+        record.ranking,
+        "Dots: scores with 95 % intervals; hollow: random weights. Brackets join models that the images cannot tell apart.",
+    ),
     SELECT: lambda record: _figure(record.selection, "The square is handed over."),
     TUNE: _mistakes,
     AUDIT: lambda record: _figure(record.audit, "AUC where the artefact comes as in training (i.i.d.) and against it (o.o.d.)."),
