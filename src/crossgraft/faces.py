@@ -64,7 +64,8 @@ class _Face(ModuleType):
         super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._homes})
+        """What completion offers: public names, without the imports that find them."""
+        return sorted({name for name in super().__dir__() if name.startswith("__")} | self._homes)
 
 
 def _written_names(file: Path) -> dict[str, tuple[str, str]]:

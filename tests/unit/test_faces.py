@@ -84,3 +84,8 @@ def test_a_package_that_is_gone_has_no_other_names():
         from crossgraft.selection import nothing  # noqa: F401
     with pytest.raises(ModuleNotFoundError, match="never_was"):
         importlib.import_module("crossgraft.never_was")
+
+
+def test_completion_offers_public_names_alone():
+    for package in (crossgraft, crossgraft.rank):
+        assert [name for name in dir(package) if not name.startswith("__")] == sorted(set(package.__all__) - {"__version__"})
