@@ -196,6 +196,21 @@ def test_images_may_come_in_any_form(data, tuned, folder):
     assert labelled.record.metrics and labelled.record.rows[0].target == "benign"
 
 
+def test_a_table_of_a_program_is_taken_wherever_data_are(data, ranking, tuned, folder):
+    names = [data.image_name(row) for row in range(len(data))]
+    frame = pd.DataFrame({"path": names, "label": np.asarray(data.class_names)[data.targets]})
+    rows = {"image_root": folder / "images", **FAST}
+    assert crossgraft.check_data(frame, image_root=folder / "images").record.dataset.num_images == len(data)
+    swept = crossgraft.audit_model(tuned, data=frame, confounders=["tag:0.4"], ledger=False, **rows)
+    assert swept.record.dataset.fingerprint == data.fingerprint
+    beside = crossgraft.compare_models(ranking.best, tuned, data=frame, ledger=False, **rows)
+    assert beside.record.dataset.num_images == len(data)
+    one_task = crossgraft.predict_from_support(support=frame, query=frame, model=ranking.best, head="ncc", **rows)
+    assert len(one_task.record.rows) == len(data)
+    sheets = crossgraft.show_confounders(data=frame, image_root=folder / "images", num_images=2).record.sheets
+    assert {row.edit for row in sheets} >= {"tag"}
+
+
 def test_images_that_are_none_are_refused_by_name(tuned, data, folder):
     pixels = np.zeros((2, 16, 16))
     with pytest.raises(DataError, match=r"has float samples from 255 to 255, where 0 must be black and 1 white"):

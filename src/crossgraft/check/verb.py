@@ -12,7 +12,6 @@ from crossgraft.data.checks.odd_images import strips_of_classes
 from crossgraft.data.checks.record import DataCheckRecord
 from crossgraft.data.checks.survey import DataCheck, Survey, show_groups, survey_again, survey_location
 from crossgraft.data.dataset import Dataset
-from crossgraft.data.listing import location_text
 from crossgraft.data.selection import RowSelection
 from crossgraft.errors import UsageError
 from crossgraft.options._option import configuration, narrowed, options_of
@@ -45,7 +44,7 @@ def check_data(data: str | Path | Dataset, options: CheckOptions, run: Run) -> D
     Cost:
         Decodes every image once; near duplicates are searched in buckets, a few seconds for 50 000 images.
     """
-    location = data.name if isinstance(data, Dataset) else location_text(data)
+    location = data.name if isinstance(data, Dataset) else data
     with run.directory(location, typed=configuration(options), resolved={}, out=options.out) as directory:
         survey = _survey(data, options, run.reporter)
         with run.reporter.part(CHECKING):

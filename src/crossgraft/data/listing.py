@@ -82,7 +82,7 @@ def location_text(location: object) -> str:
         refuse_impossible(text, what="The path of the data", kind=DataError)
         return text
     kind = type(location).__name__
-    advice = "Give a folder, a table or an .npz file, or make a data set of arrays with dataset_from_arrays."
+    advice = "Give a folder, a table or an .npz file, or make a data set of arrays with crossgraft.data.dataset_from_arrays."
     if type(location).__module__.startswith("datasets."):
         advice = "Write it to a folder with save_to_disk, and give that folder."
     if "Iterable" in kind:

@@ -149,6 +149,10 @@ class Option:
         """Whether it has to be given."""
         return self.default is MISSING
 
+    def is_default(self, value: object) -> bool:
+        """Whether ``value`` is what nobody has to say; a DataFrame, which compares cell by cell, never is."""
+        return not self.is_required and (value == self.default) is True
+
     @property
     def may_be_path(self) -> bool:
         """Whether a text may be a file or folder that is read or written, a model or a run among them."""
@@ -215,7 +219,7 @@ def _own(base: type) -> list[str]:
 
 def given(values: Options) -> frozenset[str]:
     """Names of the options that are not at their defaults."""
-    return frozenset(name for name, spec in options_of(type(values)).items() if getattr(values, name) != spec.default)
+    return frozenset(name for name, spec in options_of(type(values)).items() if not spec.is_default(getattr(values, name)))
 
 
 def configuration(values: OptionsT, kind: type[OptionsT] | None = None) -> dict[str, Any]:
@@ -226,7 +230,7 @@ def configuration(values: OptionsT, kind: type[OptionsT] | None = None) -> dict[
         kind: Only the options of this class, a base of that of ``values``.
     """
     pairs = {name: (getattr(values, name), spec) for name, spec in options_of(kind or type(values)).items() if spec.about.decides}
-    return {name: value for name, (value, spec) in pairs.items() if not (spec.about.only_if_given and value == spec.default)}
+    return {name: value for name, (value, spec) in pairs.items() if not (spec.about.only_if_given and spec.is_default(value))}
 
 
 def from_mapping(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> OptionsT:

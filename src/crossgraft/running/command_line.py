@@ -83,7 +83,7 @@ def said_again(
     typed = {
         name: (option, values[name])
         for name, option in options_of(options).items()
-        if name in values and option.about.is_typed and name not in _NOT_SAID and values[name] != option.default
+        if name in values and option.about.is_typed and name not in _NOT_SAID and not option.is_default(values[name])
     }
     if _TYPED.get() is not None:
         words = [word for option, value in typed.values() for word in _words(option, value, path)]
@@ -132,6 +132,8 @@ def _words(option: Option, value: object, path: _Path) -> list[str]:
         return [option.off_flag or f"--no-{option.flag[2:]}"]
     if value is None:
         return []
+    if option.about.is_path and not isinstance(value, str | Path | list | tuple):  # data that a program holds
+        return [option.flag, DATA]
     several = list(cast("Sequence[object]", value)) if _is_list(value) else [value]
     if option.about.repeats:
         return [word for item in several for word in (option.flag, _word(item, path))]

@@ -21,6 +21,7 @@ from crossgraft.running.plugin_errors import naming_plugins
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.written_files import refuse_to_replace_inputs
 from crossgraft.storage.atomic import describe_os_error
+from crossgraft.words.formatting import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,13 +161,15 @@ class Run:
         """What to type, or to call, to get the same run.
 
         Args:
-            typed: Options that hold an object which no command line can, as their text.
+            typed: Options that hold an object which no command line can, as their text; of data there is none.
             out: Run directory.
             whole: Whether absolute paths keep their folders, which no file is to hold.
         """
         kind = type(self.options)
-        chosen = {name: getattr(self.options, name) for name in options_of(kind)}
-        values = {name: value if _can_be_typed(value) else typed.get(name, value) for name, value in chosen.items()}
+        values = {name: getattr(self.options, name) for name in options_of(kind)}
+        for name, option in options_of(kind).items():
+            if not _can_be_typed(values[name]) and not option.about.is_path:
+                values[name] = typed.get(name, values[name])
         return said_again(self.command, self.function, self.inputs, values, kind, out=out, whole=whole)
 
 
@@ -210,7 +213,9 @@ def verb(command: str, options: Callable[P, OptionsT], *, page: Piece = PAGE) ->
             named = [input_.name for input_ in inputs[len(values) :]]
             positional = [*values, *(keywords.pop(name) for name in named if name in keywords)]
             if len(positional) != len(inputs):
-                raise UsageError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(positional)}.")
+                raise UsageError(
+                    f"{function.__name__} takes {counted(len(inputs), 'input')} and then keywords; got {len(positional)}."
+                )
             _refuse_wrong_names(function.__name__, keywords, known)
             for input_, value in zip(inputs, positional, strict=True):
                 refuse_empty(input_.name, value)

@@ -4,8 +4,10 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from crossgraft.audit.options import AuditOptions
 from crossgraft.rank.options import RankOptions
 from crossgraft.running.command_line import said_again, typed_command
 from crossgraft.tune.options import TuneOptions
@@ -78,3 +80,13 @@ def test_from_python_it_is_a_call():
     assert (called["model"], called["epochs"], called["out"]) == ("w's.safetensors", 3, "a b")
     assert called["grid"] == {"learning_rate": [0.1, 0.01]} and called["workers"] == 1
     assert "overwrite" not in called and "label_column" not in called
+
+
+def test_data_that_a_program_holds_are_no_path():
+    values = {"data": pd.DataFrame({"image": ["a.png"]}), "confounders": "gamma"}
+    assert (
+        line(None, "m", kind=AuditOptions, verb="audit", **values)
+        == "crossgraft audit m --data DATA --confounder gamma --out run"
+    )
+    call = said_again("audit", "audit_model", ["m"], values, AuditOptions, out="run")
+    assert call == "crossgraft.audit_model('m', data=data_frame, confounders='gamma', out='run')"
