@@ -19,6 +19,7 @@ from crossgraft.errors import DataError, UsageError
 from crossgraft.records.base import Record
 from crossgraft.tasks import Task, task_of
 from crossgraft.types import Preprocessing
+from crossgraft.words.formatting import counted
 
 RowsT = TypeVar("RowsT", bound="ImageRows")
 OtherRowsT = TypeVar("OtherRowsT", bound="ImageRows")
@@ -100,8 +101,9 @@ class ImageRows(ListedRows):
         return len(self._image_rows)
 
     def __repr__(self) -> str:
-        kind = f", {len(self.class_names)} {self.task.nouns}" if self.class_names else ""
-        return f"{type(self).__name__}({self.name!r}, source={self.source!r}, {len(self)} images{kind})"
+        task = self.task
+        kind = f", {counted(len(self.class_names), task.noun, task.nouns)}" if self.class_names else ""
+        return f"{type(self).__name__}({self.name!r}, source={self.source!r}, {counted(len(self), 'image')}{kind})"
 
     def __getstate__(self) -> dict[str, Any]:
         """For ``pickle``: nothing that says who somebody is."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from crossgraft.result import Result
 from crossgraft.tune.record import PredictionRecord, PredictionRow
+from crossgraft.words.formatting import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,7 @@ class Predictions(Result[PredictionRecord]):
         """The model, the data, and how many images of each class."""
         record = self.record
         counts = ", ".join(f"{name}: {number}" for name, number in record.predicted_counts.items())
-        return f"{record.model.name} on {record.data_name}, {len(self)} images; {counts}"
+        return f"{record.model.name} on {record.data_name}, {counted(len(self), 'image')}; {counts}"
 
     def places(self) -> Mapping[str, object]:
         """The table, and the report."""
