@@ -88,7 +88,7 @@ class StudyStateRecord(Record):
     num_running: Count
     num_stopped: Count = Field(description="Begun, and going on when the command is typed again.")
     num_missing: Count
-    seconds_per_job: float | None = Field(description="Mean of those that are done, or as the plan of one says; None: unknown.")
+    seconds_per_job: float | None = Field(description="Expected mean of those that are left; None: unknown.")
     seconds_left: float | None = Field(description="Of all that is left, with this many jobs at a time.")
     num_bytes_per_job: int | None = Field(description="On the disk; mean of those that are done.")
     workers: int

@@ -18,7 +18,8 @@ from filelock import FileLock, Timeout
 from crossgraft.bench.done import SoFar, read_done, tidy_frame
 from crossgraft.bench.engine import EngineRequest
 from crossgraft.bench.folder import begin, probe
-from crossgraft.bench.job import JOBS, StudyJob, prepared
+from crossgraft.bench.forecast import expected_seconds, seconds_of_done, seconds_of_plans
+from crossgraft.bench.job import JOBS, StudyJob
 from crossgraft.bench.lease import Limits
 from crossgraft.bench.options import StudyOptions
 from crossgraft.bench.record import FailureRecord, StudyStateRecord
@@ -73,7 +74,7 @@ def run_study(study: str | Path | Mapping[str, Any], options: StudyOptions, run:
         raise UsageError("A study needs a folder for its jobs: give out=… (--out DIR).")
     out, parsed = Path(options.out), read_study(study, smoke=options.smoke, allow_code=options.allow_code)
     if options.plan or options.status:
-        state = _state(parsed, out, options, with_plan=options.plan)
+        state = _state(parsed, out, options, run.reporter)
         return StudyResult(state=state, script=_script(study, out, options) if options.plan else None)
     command_line, rules, engine = run.said_again({}, out=out), _rules(options), _engine(options, parsed, out)
     for note in begin(out, parsed, overwrite=options.overwrite):
@@ -160,7 +161,7 @@ def _parameters(options: StudyOptions) -> dict[str, str]:
     return dict(item.split("=", 1) for item in items)
 
 
-def _state(study: Study, out: Path, options: StudyOptions, *, with_plan: bool) -> StudyStateRecord:
+def _state(study: Study, out: Path, options: StudyOptions, reporter: Reporter) -> StudyStateRecord:
     states = states_of(out, [job.key for job in study.jobs], seconds=options.lease_seconds)
     counts = count_states(states)
     done = [job for job in study.jobs if states[job.key] == "done"]
@@ -170,8 +171,11 @@ def _state(study: Study, out: Path, options: StudyOptions, *, with_plan: bool) -
         if states[job.key] == "failed"
     ]
     workers = options.workers or max(1, available_cores() // study.jobs[0].num_threads)
-    seconds = _seconds_per_job(study, out, done) or (_planned(study.jobs[0]) if with_plan else None)
-    num_left = len(study.jobs) - len(done) - len(failures)
+    left = [place for place, job in enumerate(study.jobs) if states[job.key] not in ("done", "failed")]
+    known = seconds_of_done(study, out, done)
+    if not known and options.plan:
+        known = seconds_of_plans(study, left, reporter)
+    seconds = float(expected_seconds(study, known)[left].mean()) if known and left else None
     return StudyStateRecord(
         title=study.title,
         num_jobs=len(study.jobs),
@@ -181,28 +185,11 @@ def _state(study: Study, out: Path, options: StudyOptions, *, with_plan: bool) -
         num_stopped=counts.get("stopped", 0),
         num_missing=counts.get("missing", 0),
         seconds_per_job=seconds,
-        seconds_left=None if seconds is None else seconds * num_left / min(workers, max(num_left, 1)),
+        seconds_left=None if seconds is None else seconds * len(left) / min(workers, len(left)),
         num_bytes_per_job=_num_bytes_per_job(out, done),
         workers=workers,
         failures=failures[:MOST_FAILURES],
     )
-
-
-def _seconds_per_job(study: Study, out: Path, done: Sequence[StudyJob]) -> float | None:
-    sample = _sample(done)
-    of_them = read_done(out, study.only(frozenset(job.key for job in sample)))
-    return sum(job.seconds for job in of_them) / len(of_them) if of_them else None
-
-
-def _planned(job: StudyJob) -> float | None:
-    """What the plan of one job says, where its verb makes plans."""
-    planned = prepared(job)
-    function: Any = planned.func
-    if "plan" not in function.options.__dataclass_fields__:
-        return None
-    result = planned(plan=True, reporter=Reporter(quiet=True))
-    seconds: float | None = getattr(result.shown, "expected_seconds", None)
-    return None if seconds is None else seconds + (getattr(result.shown, "seconds_beside", None) or 0.0)
 
 
 def _num_bytes_per_job(out: Path, done: Sequence[StudyJob]) -> int | None:

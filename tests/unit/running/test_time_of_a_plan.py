@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from crossgraft.bench import verb as bench
+from crossgraft.bench import forecast
 from crossgraft.cli.call import Call
 from crossgraft.options.running import Output
 from crossgraft.progress import Reporter
@@ -34,8 +34,8 @@ def test_a_job_of_a_study_takes_all_of_its_plan(monkeypatch, beside, expected):
         return SimpleNamespace(shown=SimpleNamespace(expected_seconds=7.0, seconds_beside=beside))
 
     planned.options = SimpleNamespace(__dataclass_fields__={"plan": None})
-    monkeypatch.setattr(bench, "prepared", lambda _: bench_partial(planned))
-    assert bench._planned(None) == expected
+    monkeypatch.setattr(forecast, "prepared", lambda _: bench_partial(planned))
+    assert forecast.planned_seconds(None) == expected
 
 
 def bench_partial(function):
