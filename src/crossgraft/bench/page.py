@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from crossgraft.bench.record import CellRecord, FailureRecord, LevelDifference, StudyRecord
 from crossgraft.compute import rounded_size
 from crossgraft.published.page import friedman_figure, friedman_in_words
-from crossgraft.report.blocks import Block, Heading, Paragraph, Section
+from crossgraft.report.blocks import Block, Figure, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
+from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
+from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, words
 from crossgraft.report.verdict import (
@@ -27,6 +29,8 @@ from crossgraft.report.verdict import (
 from crossgraft.words.formatting import NumberFormat, counted, duration
 
 MOST_CELLS_AT_A_TERMINAL = 12
+MOST_DRAWN = 20
+"""Levels, beside the verdict."""
 
 
 def study_heading(source: Source[StudyRecord]) -> Heading:
@@ -51,7 +55,19 @@ def study_verdict_section(source: Source[StudyRecord]) -> Section:
         )
         following = Following(line, "to do what is missing")
     blocks = verdict_blocks(_answer(record), caveats_of(source, STUDY_CAVEATS), following)
+    if record.differences:
+        blocks.append(_differences_figure(record, f"{source.prefix}differences"))
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def _differences_figure(record: StudyRecord, identifier: str) -> Figure:
+    shown = record.differences[:MOST_DRAWN]
+    rows = [IntervalRow(each.level, Interval(each.value, each.low, each.high)) for each in shown]
+    x_label = f"{record.metric} minus that of {shown[0].reference}"
+    caption = "Means of paired differences, with 95 % intervals."
+    if left_out := len(record.differences) - len(shown):
+        caption += f" {counted(left_out, 'further level')} not drawn."
+    return Figure([intervals_figure(rows, x_label=x_label, identifier=identifier, marked=0.0)], caption=caption)
 
 
 def _answer(record: StudyRecord) -> str:

@@ -326,7 +326,7 @@ def val_section(source: Source[SelectionRecord]) -> Section | None:
         )
         + (f" {counted(more, 'further model')} not drawn." if more > 0 else "")
     )
-    return Section(name="val", title="What was trained", part="evidence", blocks=[Figure([figure], caption=caption)])
+    return Section("val", "What was trained", part="evidence", blocks=[Figure([figure], caption=caption)], is_first=True)
 
 
 def models_of_selection_section(source: Source[SelectionRecord]) -> Section:

@@ -5,10 +5,14 @@ import pytest
 
 from crossgraft.bench.done import DoneJob
 from crossgraft.bench.job import numbers_of
-from crossgraft.bench.page import _answer
+from crossgraft.bench.page import _answer, study_verdict_section
+from crossgraft.bench.record import LevelDifference
 from crossgraft.bench.study import read_study
 from crossgraft.bench.summary import summarise
 from crossgraft.errors import UsageError
+from crossgraft.report.blocks import Figure
+from crossgraft.report.source import Source
+from support.study_records import study_record
 from support.toy_jobs import registered
 
 
@@ -126,3 +130,13 @@ def test_a_level_without_an_interval_is_not_said_to_be_the_same(tmp_path):
     record = said(grid(5), unsure, tmp_path)
     assert [each.low is None for each in record.differences] == [False, True]
     assert "1 of 2 levels of settings have an interval; none of these differs" in _answer(record)
+
+
+def test_a_page_begins_with_the_differences_as_a_picture():
+    record = study_record(
+        differences=[LevelDifference(level=f"at {n}", reference="plain", value=n, num_pairs=1) for n in range(23)]
+    )
+    figure = study_verdict_section(Source(record)).blocks[-1]
+    assert "at 0, at 1" in figure.drawings[0] and "at 20" not in figure.drawings[0]
+    assert figure.caption == "Means of paired differences, with 95 % intervals. 3 further levels not drawn."
+    assert not any(isinstance(block, Figure) for block in study_verdict_section(Source(study_record(differences=[]))).blocks)
