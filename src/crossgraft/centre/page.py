@@ -69,7 +69,7 @@ def centre_section(source: Source[CentreRecord]) -> Section:
         ],
     )
     blocks: list[Block] = [table, *([Items(record.notes)] if record.notes else [])]
-    return Section(name="centre", title="Around the centre", part="evidence", blocks=blocks)
+    return Section(name="centre", title="Around the centre", part="evidence", blocks=blocks, is_first=True)
 
 
 def _to_start(lengths: NumberFormat) -> list[tuple[Column, Callable[[CentredNetwork], Cell]]]:

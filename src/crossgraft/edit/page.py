@@ -192,7 +192,9 @@ def place_section(source: Source[ContactSheetsRecord], *, place_number: int) -> 
             Paragraph(f"{row.edit}: {row.options or 'no options'}", tone="quiet"),
             Gallery(own if row.num_images else {"without": own["without"]}, noun="row", in_rows=True),
         ]
-    return Section(name=f"place-{place_number + 1}", title=_capital(place), part="evidence", blocks=blocks)
+    return Section(
+        name=f"place-{place_number + 1}", title=_capital(place), part="evidence", blocks=blocks, is_first=place_number == 0
+    )
 
 
 def sheet_data_section(source: Source[ContactSheetsRecord]) -> Section:

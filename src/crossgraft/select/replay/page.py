@@ -85,7 +85,7 @@ def replay_verdict_section(source: Source[ReplayRecord]) -> Section:
 def regrets_section(source: Source[ReplayRecord]) -> Section:
     """Mean and worst regret of every way, one table for each budget."""
     tables: list[Block] = [regret_table(source.record, budget) for budget in chosen_within(source.record)]
-    return Section(name="regrets", title="Regret", part="evidence", blocks=tables)
+    return Section(name="regrets", title="Regret", part="evidence", blocks=tables, is_first=True)
 
 
 def orders_section(source: Source[ReplayRecord]) -> Section:
