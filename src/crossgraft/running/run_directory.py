@@ -166,10 +166,12 @@ class RunDirectory:
         versions = _differing(self._earlier_versions, _versions_in(self.record))
         if conditions or versions:
             same = [*(["--workers, --device and --devices"] if conditions else []), *(["versions"] if versions else [])]
+            is_other = self._earlier_versions.get("crossgraft", __version__) != __version__
+            anew = " Another crossgraft may also compute otherwise: --overwrite starts the run anew." if is_other else ""
             reporter.warn(
                 f"The run in {self.path} was started under other conditions: {'; '.join([*conditions, *versions])}. They change "
                 "rounding, so its numbers may differ from those of a run that was not stopped: in the last digits, and by more "
-                f"the longer it still trains. For the same bits use the {' and the '.join(same)} that it was started with."
+                f"the longer it still trains. For the same bits use the {' and the '.join(same)} that it was started with.{anew}"
             )
         self.update(machine={**self.record.machine, **now})
 

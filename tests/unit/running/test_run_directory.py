@@ -180,7 +180,8 @@ def test_going_on_with_other_versions_is_warned_of(tmp_path, monkeypatch):
     monkeypatch.setattr(run_directory, "__version__", "9")
     warning = said(threads=1)
     assert f"threads 2, now 1; crossgraft {__version__}, now 9. They" in warning
-    assert warning.endswith("use the --workers, --device and --devices and the versions that it was started with.")
+    assert "use the --workers, --device and --devices and the versions that it was started with." in warning
+    assert warning.endswith("Another crossgraft may also compute otherwise: --overwrite starts the run anew.")
 
 
 def test_stages_are_kept_across_a_resume(tmp_path):
