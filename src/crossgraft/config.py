@@ -127,7 +127,7 @@ class _PlainLoader(yaml.SafeLoader):
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Names and values, each name once.
+        """Names and values, each name once and as it is written: a class may be called no, null or 1.50.
 
         Raises:
             ConstructorError: A name is there twice, of which PyYAML would take the last without a word.
@@ -137,6 +137,10 @@ class _PlainLoader(yaml.SafeLoader):
         if twice is not None:
             problem = f"the key {shortened(twice)} is given twice"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
+        self.flatten_mapping(node)
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                key.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep=deep)
 
 

@@ -103,6 +103,14 @@ def test_yaml_that_reads_as_it_looks_is_read():
     }
 
 
+def test_a_name_of_yaml_is_the_text_that_is_written():
+    text = "more: &m {01: a}\nclasses: {yes: b, no: c, null: d, 1.50: e, 1.5: f, 7: g, <<: *m}"
+    assert parse_yaml(text) == {
+        "more": {"01": "a"},
+        "classes": {"yes": "b", "no": "c", "null": "d", "1.50": "e", "1.5": "f", "7": "g", "01": "a"},
+    }
+
+
 def test_true_is_no_number_and_a_number_is_no_truth(tmp_path):
     file = tmp_path / "a.yaml"
     file.write_text("seed: true\n")

@@ -24,6 +24,7 @@ from crossgraft.models import Backbone
 from crossgraft.models.device import explain_lost_device, move_to_device
 from crossgraft.models.memory_format import channels_last
 from crossgraft.models.penultimate import BackboneOutput
+from crossgraft.models.taps import state_kept
 from crossgraft.progress import SILENT_SECONDS, Reporter, TypicalClock
 from crossgraft.version import __version__
 from crossgraft.words.formatting import rounded_time
@@ -67,7 +68,10 @@ def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num
         num_samples: All images, for the size on the disk.
     """
     rows = loader.spans[0][: loader.batch_size]
-    seconds = seconds_a_row(lambda number: backbone(loader.load(rows[:number])).features.cpu(), most=len(rows), num_rows=num_left)
+    with state_kept(backbone.module):
+        seconds = seconds_a_row(
+            lambda number: backbone(loader.load(rows[:number])).features.cpu(), most=len(rows), num_rows=num_left
+        )
     width = backbone.num_features + (backbone.num_source_classes or 0)
     return CostEstimate(seconds * num_left, 4 * num_samples * width)
 

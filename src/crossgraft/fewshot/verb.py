@@ -47,6 +47,7 @@ from crossgraft.fewshot.result import (
 )
 from crossgraft.models import Backbone, load_as_asked, load_text_tower
 from crossgraft.models.backbone import describe_model
+from crossgraft.models.taps import state_kept
 from crossgraft.models.zoo import one_model
 from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
@@ -271,7 +272,8 @@ def _foresee(
     if num_episodes == 0:
         return
     images = _images(dataset, backbone, works[0])
-    episodes = foresee_episodes(works[0], num_episodes, images=images, num_workers=threads)
+    with state_kept(backbone.module):
+        episodes = foresee_episodes(works[0], num_episodes, images=images, num_workers=threads)
     look = foresee_extraction(dataset, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=reporter)
     seen, adapted = counted(len(dataset), "image"), counted(num_episodes, "episode")
     heads = counted(len(chosen.heads), "head")

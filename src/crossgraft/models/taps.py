@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
@@ -25,6 +26,32 @@ def modes_kept(module: nn.Module) -> Generator[None]:
     finally:
         for part, training in modes:
             part.training = training
+
+
+_OF_TORCH = frozenset(vars(nn.Module()))
+
+
+@contextmanager
+def state_kept(module: nn.Module) -> Generator[None]:
+    """Inside the block ``module`` counts, draws and remembers in copies of its own attributes and buffers; weights are no copies.
+
+    After it every attribute and buffer is the one from before, so that what the network says next does not depend on the block.
+    What cannot be copied stays in use.
+    """
+    copies: dict[int, object] = {id(each): each for each in (*module.modules(), *module.parameters())}
+    parts = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
+    before = [(held, dict(held)) for part in parts for held in (vars(part), part._buffers)]
+    try:
+        for held, own in before:
+            for name in own.keys() - _OF_TORCH:
+                with suppress(Exception):  # whatever a class of somebody else raises
+                    held[name] = copy.deepcopy(own[name], copies)
+        yield
+    finally:
+        for held, own in before:
+            for name in held.keys() - own.keys():
+                del held[name]
+            held.update(own)
 
 
 Side = Literal["output", "input"]

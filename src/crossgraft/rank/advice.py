@@ -128,11 +128,17 @@ def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
     as_shuffled = [name for name in ranked if by_model[name].above_shuffled is False]
     as_random = [name for name in ranked if name not in as_shuffled and _rival(by_model[name], controls) is not None]
     names = [name for name in ranked if name not in (*as_shuffled, *as_random)]
+    unscored = [row.model for row in ranking.rows if row.role == "candidate" and row.rank is None]
+    without_value = ""
+    if unscored:
+        verb = "has" if len(unscored) == 1 else "have"
+        without_value = f" {len(unscored)} of {len(ranked) + len(unscored)} models {verb} no value: {joined(unscored)}."
     if not names:
-        return Advice(_nothing_shown(title, by_model[as_random[0]], len(ranked), controls))
+        return Advice(_nothing_shown(title, by_model[as_random[0]], len(ranked), controls) + without_value)
     alike = [name for name in names[1:] if not separable(by_model[names[0]], by_model[name])]
     is_told = not controls or bool(by_model[names[0]].jackknife_values)
-    sentence = _start_with(names, alike, title, models, others_left_out=len(names) < len(ranked), is_told=is_told)
+    others_left_out = len(names) < len(ranked) or (len(ranked) > 1 and bool(unscored))
+    sentence = _start_with(names, alike, title, models, others_left_out=others_left_out, is_told=is_told)
     whys = {
         "separably above every network with random weights": as_random,
         f"above {'its' if len(as_shuffled) == 1 else 'their'} own {title} under shuffled labels": as_shuffled,
@@ -146,7 +152,7 @@ def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
         if is_told
         else f"Without intervals nothing tells {names[0]} from a network with random weights ({controls[0].model})."
     )
-    return Advice(sentence, [names[0], *alike], caution)
+    return Advice(sentence + without_value, [names[0], *alike], caution)
 
 
 def _rival(cell: ScoreCell, controls: Sequence[ScoreCell]) -> ScoreCell | None:
@@ -198,7 +204,7 @@ def _start_with(
         alike: Those of them that are not separable from the first.
         title: Name of the score.
         models: All of them.
-        others_left_out: Whether some had a value, and no evidence.
+        others_left_out: Whether some had no evidence, or no value beside several that have one.
         is_told: Whether an interval tells the best from random weights, where any were scored.
     """
     best = names[0]

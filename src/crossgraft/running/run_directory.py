@@ -64,6 +64,7 @@ class RunDirectory:
         self.record = record
         self.resumed = earlier is not None
         self._earlier_machine = earlier.machine if earlier is not None else {}
+        self._earlier_versions = _versions_in(earlier) if earlier is not None else {}
         self._earlier_weights = dict(earlier.weights_fingerprints) if earlier is not None else {}
 
     def write(self, name: str, content: str | bytes) -> Path:
@@ -157,17 +158,20 @@ class RunDirectory:
         """Record what is not meant to change a number but may change its last digit: threads, device.
 
         Args:
-            reporter: Warned if an earlier attempt of this run was computed with others.
+            reporter: Warned if an earlier attempt of this run was computed with others, or with other versions of packages.
             facts: By name.
         """
         now = {name: str(fact) for name, fact in facts.items()}
-        before = self._earlier_machine
-        changed = [f"{name} {before[name]}, now {fact}" for name, fact in now.items() if before.get(name, fact) != fact]
-        if changed:
+        conditions = _differing(self._earlier_machine, now)
+        versions = _differing(self._earlier_versions, _versions_in(self.record))
+        if conditions or versions:
+            same = [*(["--workers, --device and --devices"] if conditions else []), *(["versions"] if versions else [])]
+            is_other = self._earlier_versions.get("crossgraft", __version__) != __version__
+            anew = " Another crossgraft may also compute otherwise: --overwrite starts the run anew." if is_other else ""
             reporter.warn(
-                f"The run in {self.path} was started under other conditions: {'; '.join(changed)}. They change rounding, so its "
-                "numbers may differ from those of a run that was not stopped: in the last digits, and by more the longer it "
-                "still trains. For the same bits use the --workers, --device and --devices that it was started with."
+                f"The run in {self.path} was started under other conditions: {'; '.join([*conditions, *versions])}. They change "
+                "rounding, so its numbers may differ from those of a run that was not stopped: in the last digits, and by more "
+                f"the longer it still trains. For the same bits use the {' and the '.join(same)} that it was started with.{anew}"
             )
         self.update(machine={**self.record.machine, **now})
 
@@ -300,6 +304,14 @@ def new_run(
         stages=earlier.stages if earlier else [],
     )
     return RunDirectory(path, record, earlier=earlier)
+
+
+def _versions_in(record: RunRecord) -> dict[str, str]:
+    return {"crossgraft": record.crossgraft_version, **record.versions}
+
+
+def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [f"{name} {before[name]}, now {fact}" for name, fact in now.items() if before.get(name, fact) != fact]
 
 
 @cache

@@ -19,6 +19,7 @@ from crossgraft.data.transforms import prepare_batch, prepare_resized
 from crossgraft.errors import DataError, OutOfMemoryError, StorageError, UsageError
 from crossgraft.features import extract, extract_features
 from crossgraft.features import extract as cost
+from crossgraft.features.passes import BatchLoader
 from crossgraft.features.store import FeatureStore
 from crossgraft.progress import Reporter
 from support import forked
@@ -62,6 +63,34 @@ def test_features_are_those_of_the_backbone(tmp_path, number):
     assert len(found) == number
     assert not found.from_cache
     assert found.seconds > 0
+
+
+class Remembering(Net):
+    """What it says depends on what it said before: by a number, a tensor, a buffer and draws of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.number, self.last, self.own = 0, None, torch.Generator().manual_seed(0)
+        self.register_buffer("sum", torch.zeros(5))
+
+    def forward_features(self, images):
+        features = super().forward_features(images) + torch.rand(5, generator=self.own)
+        self.number += 1
+        self.sum += self.number
+        features = features + self.sum + (0 if self.last is None else self.last)
+        self.last = features.mean(0)
+        return features
+
+
+@pytest.mark.parametrize("is_announced", [True, False])
+def test_timing_leaves_nothing_behind_in_a_network_that_remembers(tmp_path, is_announced):
+    backbone = make_backbone(Remembering())
+    parts = {name: id(each) for name, each in vars(backbone.module).items()} | {"sum": id(backbone.module.sum)}
+    loader = BatchLoader(Images(), backbone.preprocessing, [range(8)], batch_size=8, reporter=Reporter(quiet=True))
+    cost.estimate_cost(backbone, loader, num_left=20, num_samples=20)
+    assert parts == {name: id(each) for name, each in vars(backbone.module).items()} | {"sum": id(backbone.module.sum)}
+    found = extract_into(tmp_path, Images(), backbone, is_announced=is_announced)
+    np.testing.assert_array_equal(found.features, direct(Images(), make_backbone(Remembering()))[0])
 
 
 def test_the_second_call_reads_nothing_but_the_cache(tmp_path):

@@ -147,6 +147,12 @@ def test_a_file_of_prompts(as_text, tmp_path):
     }
 
 
+def test_classes_called_yes_and_no_need_no_quotes(tmp_path):
+    file = tmp_path / "prompts.yaml"
+    file.write_text("templates: ['a {class}']\nclasses: {yes: a tumour, no: normal tissue}\n")
+    assert read_prompts(file).texts_of(["no", "yes"]) == {"no": ("normal tissue",), "yes": ("a tumour",)}
+
+
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [

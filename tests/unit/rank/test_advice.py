@@ -151,6 +151,18 @@ def test_one_model_or_none_has_no_ranking():
     assert "no ranking" in advise([ScoreCell(model="a", score="s", value=None, reason="x")]).sentence
 
 
+def test_a_model_without_a_value_is_not_said_to_be_separated_from_the_best():
+    headless, random = ScoreCell(model="h", score="s", value=None, reason="x"), cell(2, "r", 2.0)
+    assert advise([cell(0, "a", 0.9), headless, cell(1, "b", 0.1)]).sentence == (
+        "Start with a: LogME separates it from every other model that is left. 1 of 3 models has no value: h."
+    )
+    assert advise([cell(0, "a", 0.9), headless]).sentence == (
+        "Only a has a value, so there is nothing to compare it with. 1 of 2 models has no value: h."
+    )
+    nothing_shown = advise([cell(0, "a", 0.9), headless, random], {"r": "random weights"}).sentence
+    assert nothing_shown.endswith("r scores higher than it. 1 of 2 models has no value: h.")
+
+
 @pytest.fixture
 def images():
     return [np.full((4, 4, 1), i, np.uint8) for i in range(24)]

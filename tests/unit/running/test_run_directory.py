@@ -11,8 +11,10 @@ import pytest
 from crossgraft.errors import DataError, RunDirectoryError, StorageError
 from crossgraft.progress import Reporter
 from crossgraft.records.base import RunRecord, StageRecord
+from crossgraft.running import run_directory
 from crossgraft.running.run_directory import open_run
 from crossgraft.storage.atomic import write_atomically
+from crossgraft.version import __version__
 
 
 @contextmanager
@@ -158,6 +160,28 @@ def test_going_on_with_other_threads_is_warned_of_once(tmp_path):
     with opened(tmp_path / "fresh") as run:
         run.describe_machine(Reporter(stream := io.StringIO()), threads=4)
     assert stream.getvalue() == ""
+
+
+def test_going_on_with_other_versions_is_warned_of(tmp_path, monkeypatch):
+    def said(**facts):
+        with opened(tmp_path) as run:
+            run.write("piece.txt", "")
+            run.describe_machine(Reporter(stream := io.StringIO()), **facts)
+        return " ".join(stream.getvalue().split())
+
+    assert said(threads=2) == ""
+    now = state(tmp_path).versions["torch"]
+    monkeypatch.setattr(run_directory, "_version_of", lambda package: "0.1" if package == "torch" else "1")
+    monkeypatch.setattr(run_directory, "RECORDED_PACKAGES", ("torch",))
+    warning = said(threads=2)
+    assert f"was started under other conditions: torch {now}, now 0.1. They change rounding" in warning
+    assert warning.endswith("For the same bits use the versions that it was started with.")
+    assert said(threads=2) == ""
+    monkeypatch.setattr(run_directory, "__version__", "9")
+    warning = said(threads=1)
+    assert f"threads 2, now 1; crossgraft {__version__}, now 9. They" in warning
+    assert "use the --workers, --device and --devices and the versions that it was started with." in warning
+    assert warning.endswith("Another crossgraft may also compute otherwise: --overwrite starts the run anew.")
 
 
 def test_stages_are_kept_across_a_resume(tmp_path):

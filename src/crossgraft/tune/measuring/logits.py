@@ -13,6 +13,7 @@ from crossgraft.features.extract import seconds_a_row
 from crossgraft.features.passes import BatchLoader, Images, ImageSource, collect, run_pass
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.device import explain_lost_device, explain_missing_operations
+from crossgraft.models.taps import state_kept
 from crossgraft.progress import Piece, Reporter
 from crossgraft.words.formatting import counted
 
@@ -70,7 +71,7 @@ def foresee_logits(classifier: Classifier, images: ImageSource, *, batch_size: i
     def look(first: int) -> object:
         return collect(logits_of_batches(classifier, _loader(classifier, images, range(first), batch_size, reporter)))
 
-    with explain_missing_operations(classifier.recipe.name, str(classifier.head.weight.device)):
+    with explain_missing_operations(classifier.recipe.name, str(classifier.head.weight.device)), state_kept(classifier):
         seconds = seconds_a_row(look, most=min(batch_size, len(images)), num_rows=len(images)) * len(images)
     reporter.expect([Piece((_PART,), seconds, _PART)], counted(len(images), "image"))
 

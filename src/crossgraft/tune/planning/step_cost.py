@@ -20,7 +20,7 @@ from crossgraft.features.extract import seconds_a_row
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.multiply_adds import forward_multiply_adds, multiply_adds
-from crossgraft.models.taps import modes_kept
+from crossgraft.models.taps import modes_kept, state_kept
 from crossgraft.progress import TypicalClock
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.engine.contract import StepReport
@@ -263,7 +263,7 @@ def _measure_features(classifier: Classifier, feed: BatchMaker, settings: Traine
     batch = next(feed.batches(0))
     weight = classifier.head.weight
     images = batch.images.to(weight.device, weight.dtype)
-    with torch.no_grad():
+    with torch.no_grad(), state_kept(classifier):
         seconds = seconds_a_row(
             lambda number: classifier.features(images[:number]).cpu(), most=len(images), num_rows=len(feed.images)
         )
