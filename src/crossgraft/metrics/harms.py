@@ -194,22 +194,23 @@ def wrong_risks(calibration: CalibrationRecord | None, task: Task) -> Caveat | N
 
     Of perfect probabilities the sum of confidence minus right or wrong in bin b has variance n_b m_b (1 − m_b) at most, with m_b
     their mean; its size has the mean √(2/π) and the variance (1 − 2/π) of a half-normal one. The calibration error adds them up.
+    Images of a group (patient) may be right together, so the variance over groups counts where it is larger.
     """
     if calibration is None:
         return None
     bins = calibration.bins_calibrated or calibration.bins_raw
-    known = [(row.num_images, row.mean_probability, row.share_right) for row in bins if row.num_images]
-    filled = [(n, mean, right) for n, mean, right in known if mean is not None and right is not None]
-    num_images = sum(n for n, _, _ in filled)
+    known = [(row.num_images, row.mean_probability, row.share_right, row.variance_of_groups or 0.0) for row in bins]
+    filled = [(n, mean, right, grouped) for n, mean, right, grouped in known if n and mean is not None and right is not None]
+    num_images = sum(n for n, *_ in filled)
     if not num_images:
         return None
-    error = sum(n * abs(mean - right) for n, mean, right in filled) / num_images
-    variances = [n * mean * (1 - mean) for n, mean, _ in filled]
+    error = sum(n * abs(mean - right) for n, mean, right, _ in filled) / num_images
+    variances = [max(n * mean * (1 - mean), grouped) for n, mean, _, grouped in filled]
     by_chance = math.sqrt(2 / math.pi) * sum(map(math.sqrt, variances)) / num_images
     standard_error = math.sqrt((1 - 2 / math.pi) * sum(variances)) / num_images
     if error < LEAST_ERROR or error <= by_chance + STANDARD_ERRORS * standard_error:
         return None
-    too_high = sum(n * (mean - right) for n, mean, right in filled) > 0
+    too_high = sum(n * (mean - right) for n, mean, right, _ in filled) > 0
     how = ("too high" if too_high else "too low") if not task.partitions else ("too sure" if too_high else "not sure enough")
     return Caveat(
         f"Its probabilities are off by {_SHARE(error)} on average, mostly {how}: do not read them as risks. Perfect ones would "
