@@ -123,9 +123,9 @@ def missed_classes(entries: Sequence[ClassErrors]) -> list[ClassErrors]:
 
     A class is missed where its images are missed more often than those of all other classes together (one-sided exact test of
     Fisher), or where it has a sensitivity below ``MOST_FOUND`` (one-sided exact binomial test); together at ``LEVEL`` for all
-    classes. Where its sensitivity has an interval, which counts patients, that must lie below the same share. Labels, which an
-    image may have several of, are not compared with each other; one that is given no more often where it belongs is missed, too,
-    which is what was seen and no test.
+    classes. Where its sensitivity has an interval, which counts patients, that must lie below the same share, and with patients
+    the interval of the difference to the others above 0. Labels, which an image may have several of, are not compared with each
+    other; one that is given no more often where it belongs is missed, too, which is what was seen and no test.
 
     Cost: one sum over the missed images for each class.
     """
@@ -145,7 +145,25 @@ def _is_missed(entry: ClassErrors, entries: Sequence[ClassErrors]) -> bool:
     if not images:
         return False
     by_chance = _at_least(entry.missed, of=entry.images, drawn=entry.missed + missed, among=entry.images + images)
-    return high < 1 - missed / images and by_chance <= level
+    return high < 1 - missed / images and by_chance <= level and _is_below_by_patients(entry, others)
+
+
+def _is_below_by_patients(entry: ClassErrors, others: Sequence[ClassErrors]) -> bool:
+    """Whether the sensitivity lies below that of the others together by more than both intervals over patients allow.
+
+    They are squared and added (MOVER). Where images are alone, Fisher's test has counted both sides.
+    """
+    own = entry.sensitivity
+    if own is None or own.num_groups is None or own.value is None or own.high is None:
+        return True
+    images = sum(other.images for other in others)
+    share = 1 - sum(other.missed for other in others) / images
+    reach = (own.high - own.value) ** 2
+    for other in others:
+        if other.sensitivity is not None:
+            found = 1 - other.missed / other.images
+            reach += (other.images / images * (found - (other.sensitivity.low or 0.0))) ** 2
+    return share - own.value > math.sqrt(reach)
 
 
 def _at_least(hits: int, *, of: int, drawn: int, among: int) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, fisher_exact
 
+from crossgraft.metrics import sensitivity
 from crossgraft.metrics.harms import LEVEL, ClassErrors, errors_of_classes, missed_classes, missed_in_words, wrong_risks
 from crossgraft.metrics.record import CalibrationRecord, MetricRecord, ReliabilityBin
 from crossgraft.report.verdict import Caveat, Gravity, caveats_of
@@ -122,6 +123,30 @@ def test_it_says_what_the_class_was_taken_for_where_it_is_mostly_one():
     two = [ClassErrors("a", 12, 9, {"b": 9}), ClassErrors("c", 9, 6, {"b": 6})]
     assert missed_in_words(two, task).text.endswith(" Also missed often: c.")
     assert missed_in_words([], task) is None
+
+
+@pytest.mark.parametrize(("patients", "images", "share"), [(20, 10, 0.8), (4, 30, 0.9)])
+def test_classes_that_patients_find_alike_are_not_called_missed(patients, images, share):
+    """Both classes are found alike; images of a patient are right together (intra-class correlation 0.5)."""
+    rng = np.random.default_rng(0)
+    named = of_worse = 0
+    for _ in range(150):
+        named += bool(missed_by_patients(rng, (patients, patients), images, (share, share)))
+        of_worse += missed_by_patients(rng, (60, 60), images, (share, share - 0.4)) == ["1"]
+    assert named / 150 <= 0.05
+    assert of_worse / 150 >= 0.8
+
+
+def missed_by_patients(rng, patients, images, shares):
+    metrics, counts = [], np.zeros((2, 2), dtype=int)
+    for place, (number, share) in enumerate(zip(patients, shares, strict=True)):
+        groups = np.repeat(np.arange(number), rng.integers(1, 2 * images, size=number))
+        right = rng.random(len(groups)) < rng.beta(share, 1 - share, size=number)[groups]
+        counts[place] = [right.sum(), (~right).sum()][:: 1 - 2 * place]
+        value, low, high, num_images, num_groups, *_ = sensitivity(right, np.ones(len(right), dtype=bool), groups)
+        known = {"value": value, "low": low, "high": high, "num_images": num_images, "num_groups": num_groups}
+        metrics.append(MetricRecord(metric="sensitivity", title="Sensitivity", class_name=str(place), **known))
+    return [entry.name for entry in missed_classes(errors_of_classes(["0", "1"], counts.tolist(), metrics))]
 
 
 def calibration(probabilities, right, bins=15):
