@@ -157,8 +157,8 @@ def float_matrix(name: str, values: ArrayLike) -> np.ndarray:
     return matrix
 
 
-_SMALLEST, _LARGEST = 1e-45, 1e30
-"""Sizes of which every score can do without overflow, in float64; no float32 is smaller."""
+_SMALLEST, _LARGEST = 1e-45, float(np.finfo(np.float32).max)
+"""Sizes of which every score can do without overflow, in float64; every float32 is within."""
 _LARGEST_SINGLE = 1e15
 """From here on, and below its inverse, products of float32 overflow or vanish."""
 

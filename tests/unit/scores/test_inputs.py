@@ -17,7 +17,7 @@ def test_arrays_are_checked_and_labels_mapped():
     assert inputs.num_samples == 2
 
 
-@pytest.mark.parametrize("exponent", [-100, -70, 63, 95])
+@pytest.mark.parametrize("exponent", [-100, -70, 63, 120])
 @pytest.mark.parametrize("name", ["logme", "h_score", "regularized_h_score", "lfc", "itm", "lead", "parc"])
 def test_features_of_any_size_keep_their_scores(name, exponent):
     features, labels = make_problem(60, 12)
@@ -27,7 +27,7 @@ def test_features_of_any_size_keep_their_scores(name, exponent):
     assert score(features=np.ldexp(features, exponent), labels=labels) == pytest.approx(plain, abs=1e-3)
 
 
-@pytest.mark.parametrize("size", [1e31, 1e300, 1e-46, 1e-300])
+@pytest.mark.parametrize("size", [1e39, 1e300, 1e-46, 1e-300])
 def test_numbers_whose_squares_nothing_holds_are_refused(size):
     with pytest.raises(DataError, match=r"The largest number of `features` has the size 1e.*scale them"):
         ScoreInputs(features=[[0.0, size], [-size / 2, 0.0]])
