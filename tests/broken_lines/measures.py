@@ -9,7 +9,7 @@ MUTATIONS = {
     "unit/rank/test_advice.py": [
         ("rank/advice.py", "_value(cell) > _value(each) and separable(cell, each)", "_value(cell) > _value(each)"),
         ("rank/advice.py", "_value(cell) > _value(each) and separable(cell, each)", "separable(cell, each)"),
-        ("rank/advice.py", "if _value(each) >= _value(cell)", "if _value(each) > _value(cell)"),
+        ("rank/advice.py", "if not _is_larger(cell, each)), None)", "if _is_larger(each, cell)), None)"),
         ("rank/advice.py", "(*as_shuffled, *as_random)]", "as_random]"),
         ("rank/advice.py", "is_told = not controls or bool(by_model[names[0]].jackknife_values)", "is_told = True"),
     ],
@@ -38,6 +38,7 @@ MUTATIONS = {
     "unit/scores/test_lfc.py": [("scores/lfc.py", "np.diag(counts) - np.outer", "np.diag(counts) - 0 * np.outer")],
     "unit/scores/test_transrate.py": [
         ("scores/transrate.py", "else rate / 2", "else rate"),
+        ("scores/transrate.py", '"ij,ij->", inverse, inverse', '"ii,ii->", inverse, inverse'),
         ("scores/transrate.py", "- label_free.mean.astype", "- 0 * label_free.mean.astype"),
     ],
     "unit/scores/test_leep.py": [

@@ -6,6 +6,8 @@ MUTATIONS = {
         ("metrics/harms.py", "level = LEVEL / (2 * len(entries))", "level = LEVEL"),
         ("metrics/harms.py", "return high < 1 - missed / images and", "return"),
         ("metrics/harms.py", "if high < MOST_FOUND and", "if False and"),
+        ("metrics/harms.py", "by_chance <= level and _is_below_by_patients(entry, others)", "by_chance <= level"),
+        ("metrics/harms.py", "max(n * mean * (1 - mean), grouped)", "n * mean * (1 - mean)"),
         ("metrics/harms.py", "bdtrc(entry.missed - 1,", "bdtrc(entry.missed,"),
         ("metrics/harms.py", "range(lowest, highest + 1)", "range(lowest + 1, highest + 1)"),
         ("metrics/harms.py", "2 * for_what[1] > worst.missed", "for_what[1]"),

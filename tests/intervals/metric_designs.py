@@ -292,6 +292,7 @@ def _losses() -> Iterator[Design]:
             (400, 0.05, 0.9, 0.5),
             (60, 0.02, 0.85, 1.0),
             (20, 0.5, 0.95, 1.0),
+            (40, 0.5, 0.995, 0.2),
         ):
 
             def draw(rng: Rng, metric: Callable = metric, drawn: tuple = (number, prevalence, area, temperature)) -> Found:
@@ -299,7 +300,7 @@ def _losses() -> Iterator[Design]:
                 return found(metric(p, truth))
 
             words = f"n {number}, prevalence {prevalence:g}, AUC {area:g}"
-            words += "" if temperature == 1 else ", too sure"
+            words += {1.0: "", 0.5: ", too sure", 0.2: ", far too sure"}[temperature]
             true = functools.partial(_loss, metric, prevalence, area, temperature)
             yield Design(title, words, true, draw, has_interval=number >= LEAST_UNITS_OF_LOSS)
         for number, images, alike in ((10, 5, 0.5), (20, (1, 10), 0.5), (60, 5, 0.3)):

@@ -123,9 +123,9 @@ def missed_classes(entries: Sequence[ClassErrors]) -> list[ClassErrors]:
 
     A class is missed where its images are missed more often than those of all other classes together (one-sided exact test of
     Fisher), or where it has a sensitivity below ``MOST_FOUND`` (one-sided exact binomial test); together at ``LEVEL`` for all
-    classes. Where its sensitivity has an interval, which counts patients, that must lie below the same share. Labels, which an
-    image may have several of, are not compared with each other; one that is given no more often where it belongs is missed, too,
-    which is what was seen and no test.
+    classes. Where its sensitivity has an interval, which counts patients, that must lie below the same share, and with patients
+    the interval of the difference to the others above 0. Labels, which an image may have several of, are not compared with each
+    other; one that is given no more often where it belongs is missed, too, which is what was seen and no test.
 
     Cost: one sum over the missed images for each class.
     """
@@ -145,7 +145,25 @@ def _is_missed(entry: ClassErrors, entries: Sequence[ClassErrors]) -> bool:
     if not images:
         return False
     by_chance = _at_least(entry.missed, of=entry.images, drawn=entry.missed + missed, among=entry.images + images)
-    return high < 1 - missed / images and by_chance <= level
+    return high < 1 - missed / images and by_chance <= level and _is_below_by_patients(entry, others)
+
+
+def _is_below_by_patients(entry: ClassErrors, others: Sequence[ClassErrors]) -> bool:
+    """Whether the sensitivity lies below that of the others together by more than both intervals over patients allow.
+
+    They are squared and added (MOVER). Where images are alone, Fisher's test has counted both sides.
+    """
+    own = entry.sensitivity
+    if own is None or own.num_groups is None or own.value is None or own.high is None:
+        return True
+    images = sum(other.images for other in others)
+    share = 1 - sum(other.missed for other in others) / images
+    reach = (own.high - own.value) ** 2
+    for other in others:
+        if other.sensitivity is not None:
+            found = 1 - other.missed / other.images
+            reach += (other.images / images * (found - (other.sensitivity.low or 0.0))) ** 2
+    return share - own.value > math.sqrt(reach)
 
 
 def _at_least(hits: int, *, of: int, drawn: int, among: int) -> float:
@@ -194,22 +212,23 @@ def wrong_risks(calibration: CalibrationRecord | None, task: Task) -> Caveat | N
 
     Of perfect probabilities the sum of confidence minus right or wrong in bin b has variance n_b m_b (1 − m_b) at most, with m_b
     their mean; its size has the mean √(2/π) and the variance (1 − 2/π) of a half-normal one. The calibration error adds them up.
+    Images of a group (patient) may be right together, so the variance over groups counts where it is larger.
     """
     if calibration is None:
         return None
     bins = calibration.bins_calibrated or calibration.bins_raw
-    known = [(row.num_images, row.mean_probability, row.share_right) for row in bins if row.num_images]
-    filled = [(n, mean, right) for n, mean, right in known if mean is not None and right is not None]
-    num_images = sum(n for n, _, _ in filled)
+    known = [(row.num_images, row.mean_probability, row.share_right, row.variance_of_groups or 0.0) for row in bins]
+    filled = [(n, mean, right, grouped) for n, mean, right, grouped in known if n and mean is not None and right is not None]
+    num_images = sum(n for n, *_ in filled)
     if not num_images:
         return None
-    error = sum(n * abs(mean - right) for n, mean, right in filled) / num_images
-    variances = [n * mean * (1 - mean) for n, mean, _ in filled]
+    error = sum(n * abs(mean - right) for n, mean, right, _ in filled) / num_images
+    variances = [max(n * mean * (1 - mean), grouped) for n, mean, _, grouped in filled]
     by_chance = math.sqrt(2 / math.pi) * sum(map(math.sqrt, variances)) / num_images
     standard_error = math.sqrt((1 - 2 / math.pi) * sum(variances)) / num_images
     if error < LEAST_ERROR or error <= by_chance + STANDARD_ERRORS * standard_error:
         return None
-    too_high = sum(n * (mean - right) for n, mean, right in filled) > 0
+    too_high = sum(n * (mean - right) for n, mean, right, _ in filled) > 0
     how = ("too high" if too_high else "too low") if not task.partitions else ("too sure" if too_high else "not sure enough")
     return Caveat(
         f"Its probabilities are off by {_SHARE(error)} on average, mostly {how}: do not read them as risks. Perfect ones would "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from jaxtyping import Float
 
 from crossgraft.errors import NotApplicable
 from crossgraft.metrics._intervals import CONFIDENCE, MetricValue, PerImage, Units, no_interval
@@ -18,11 +19,16 @@ LEAST_UNITS_OF_LOSS = 15
 LEAST_UNITS_OF_CLASS = 3
 """A class of fewer has losses that hardly show, and they may be the largest."""
 
+SURE = 0.5
+"""Losses where what was true is less probable carry a mean; without any, the others tell nothing of them."""
 
-def mean_loss(values: PerImage, marks: BinaryMatrix, units: Units, *, largest: float = math.inf) -> MetricValue:
+
+def mean_loss(
+    values: PerImage, marks: BinaryMatrix, chances: Float[np.ndarray, "n _"], units: Units, *, largest: float = math.inf
+) -> MetricValue:
     """Mean of a number ≥ 0 per image with the interval of ``skewed_reach`` over units, cut off at 0 and ``largest``.
 
-    ``marks`` has a column for each class or label, of which every one must have images.
+    ``marks`` has a column for each class or label, of which every one must have images; ``chances`` are of what was true.
     """
     value = float(values.mean())
     fewest = min(units.count(marks[:, column]) for column in range(marks.shape[1]))
@@ -36,6 +42,9 @@ def mean_loss(values: PerImage, marks: BinaryMatrix, units: Units, *, largest: f
         return no_interval(value, units, why)
     if float(np.abs(values - value).max()) <= 1e-12 * max(value, 1.0):
         return no_interval(value, units, "the loss of all images is the same, which tells nothing about others")
+    if (chances >= SURE).all():
+        why = f"what was true had at least the probability {SURE} for each image, so that losses of mistakes were not seen"
+        return no_interval(value, units, why)
     below, above = skewed_reach(
         units.totals(values - value), units.num_images, confidence=units.confidence, room=(value, largest - value)
     )
@@ -59,7 +68,7 @@ def brier_score(
 
     Returns:
         Without an interval, and with the reason, where there are fewer than 15 images (or patients), or fewer than three of
-        a class or label, or all losses are equal.
+        a class or label, where what was true had at least the probability 0.5 for each image, or all losses are equal.
 
     Raises:
         DataError: There is no image.
@@ -71,8 +80,8 @@ def brier_score(
     marks = as_columns(targets, probabilities.shape[1])
     squares = np.square(probabilities - marks)
     task = task_of(targets, probabilities.shape[1])
-    losses = task.squared_error(squares)
-    return mean_loss(losses, marks, Units(groups, len(losses), confidence), largest=task.largest_squared_error)
+    losses, chances = task.squared_error(squares), task.chances(probabilities, marks)
+    return mean_loss(losses, marks, chances, Units(groups, len(losses), confidence), largest=task.largest_squared_error)
 
 
 def negative_log_likelihood(
@@ -90,7 +99,7 @@ def negative_log_likelihood(
 
     Returns:
         Without an interval, and with the reason, where there are fewer than 15 images (or patients), or fewer than three of
-        a class or label, or all losses are equal.
+        a class or label, where what was true had at least the probability 0.5 for each image, or all losses are equal.
 
     Raises:
         DataError: There is no image.
@@ -104,4 +113,4 @@ def negative_log_likelihood(
         raise NotApplicable(
             f"The negative log-likelihood is infinite: {impossible} of {len(chances)} images had probability 0 of what was true."
         )
-    return mean_loss(-np.log(chances).mean(axis=1), marks, Units(groups, len(chances), confidence))
+    return mean_loss(-np.log(chances).mean(axis=1), marks, chances, Units(groups, len(chances), confidence))

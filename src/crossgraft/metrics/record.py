@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field, model_validator
 
-from crossgraft.records.base import Count, Record, Share
+from crossgraft.records.base import Count, Record, Share, SparseRecord
 
 
 class MetricRecord(Record):
@@ -32,14 +34,19 @@ class MetricRecord(Record):
         return {"metric": self.metric, "value": self.value, "low": self.low, "high": self.high, "split": self.split}
 
 
-class ReliabilityBin(Record):
+class ReliabilityBin(SparseRecord):
     """Test images whose highest probability (or probability of the label) lies in one bin."""
 
+    sparse: ClassVar[frozenset[str]] = frozenset({"variance_of_groups"})
     low: float
     high: float
     num_images: int
     mean_probability: float | None
     share_right: float | None
+    variance_of_groups: float | None = Field(
+        default=None,
+        description="Variance of the sum of probability minus right over groups (of labels: images); None: images are alone.",
+    )
 
 
 class CalibrationRecord(Record):

@@ -37,8 +37,13 @@ def separable(first: ScoreCell, second: ScoreCell) -> bool:
     estimate = difference(first, second)
     if estimate is None or estimate.contains_zero:
         return False
+    return _is_larger(first, second) or _is_larger(second, first)
+
+
+def _is_larger(first: ScoreCell, second: ScoreCell) -> bool:
+    """Whether the first value is larger, and by more than rounding."""
     size = max(1.0, abs(first.value or 0.0), abs(second.value or 0.0))
-    return abs(estimate.value) > FLOAT32_ROUNDING * size
+    return _value(first) - _value(second) > FLOAT32_ROUNDING * size
 
 
 def order_models(score: str, cells: Sequence[ScoreCell], roles: Mapping[str, Role]) -> RankingByScore:
@@ -159,7 +164,7 @@ def _rival(cell: ScoreCell, controls: Sequence[ScoreCell]) -> ScoreCell | None:
     """The first of ``controls`` that a model is not above; without its interval the values decide."""
     if cell.jackknife_values:
         return next((each for each in controls if not (_value(cell) > _value(each) and separable(cell, each))), None)
-    return next((each for each in controls if _value(each) >= _value(cell)), None)
+    return next((each for each in controls if not _is_larger(cell, each)), None)
 
 
 def _nothing_shown(title: str, best: ScoreCell, num_models: int, controls: Sequence[ScoreCell]) -> str:
@@ -191,7 +196,7 @@ def not_above_random(models: Sequence[ModelRecord], cells: Sequence[ScoreCell]) 
 
 def _is_above(cell: ScoreCell, control: ScoreCell) -> bool:
     has_interval = difference(cell, control) is not None
-    return _value(cell) > _value(control) and (separable(cell, control) or not has_interval)
+    return _is_larger(cell, control) and (separable(cell, control) or not has_interval)
 
 
 def _start_with(

@@ -25,6 +25,8 @@ from crossgraft.words.formatting import NumberFormat, counted, joined, listed
 from crossgraft.words.text_table import text_table
 
 _MOST_LABELS = 3
+_ROUNDING = 1e-12
+"""Share of a score below which a standard error is rounding in float64."""
 
 
 def mean_over_labels(
@@ -188,8 +190,8 @@ def _cell(model: str, evaluation: ScoreEvaluation) -> ScoreCell:
     redrawn = [full.value, *redrawn] if redrawn and no_interval is None else []
     several = [redrawn] if redrawn else []
     estimate = jackknife_interval(full.value, replicates, redrawn=several) if no_interval is None else None
-    if estimate is not None and estimate.standard_error == 0:
-        no_interval, estimate = "The score is the same without any block of images.", None
+    if estimate is not None and estimate.standard_error <= _ROUNDING * float(np.abs(replicates).max()):
+        no_interval, estimate = "The score is the same whichever block of images is left out.", None
     return cell.model_copy(
         update={
             **(estimate._asdict() if estimate else {"value": full.value}),

@@ -129,7 +129,8 @@ def float_matrix(name: str, values: ArrayLike) -> np.ndarray:
         values: Real numbers, one row per image. float16 becomes float32; integers and long doubles become float64.
 
     Raises:
-        DataError: Wrong number of axes, an empty axis, values that are no real numbers, NaN or infinity.
+        DataError: Wrong number of axes, an empty axis, values that are no real numbers, NaN or infinity, or of a size whose
+            squares no float64 holds.
     """
     matrix = np.asarray(values)
     if matrix.ndim != 2:
@@ -145,7 +146,21 @@ def float_matrix(name: str, values: ArrayLike) -> np.ndarray:
     if not matrix.dtype.isnative:  # as some file formats store it; sparse products and BLAS want the machine's own
         matrix = matrix.astype(matrix.dtype.newbyteorder("="))
     _require_finite(name, matrix)
+    largest = max(float(matrix.max()), -float(matrix.min()))
+    if largest > _LARGEST or 0 < largest < _SMALLEST:
+        raise DataError(
+            f"The largest number of `{name}` has the size {largest:.3g}, and sums of squares of such numbers are 0 or infinite. "
+            "Check the weights that produced them, or scale them."
+        )
+    if not 1 / _LARGEST_SINGLE < largest < _LARGEST_SINGLE:  # float32 holds no squares of it
+        return matrix.astype(np.float64, copy=False)
     return matrix
+
+
+_SMALLEST, _LARGEST = 1e-45, float(np.finfo(np.float32).max)
+"""Sizes of which every score can do without overflow, in float64; every float32 is within."""
+_LARGEST_SINGLE = 1e15
+"""From here on, and below its inverse, products of float32 overflow or vanish."""
 
 
 def _require_finite(name: str, matrix: np.ndarray) -> None:

@@ -55,7 +55,10 @@ def h_score(features: Features, labels: Labels, *, statistics: Statistics = SHAR
             "classes minus one whatever the features; use the regularised H-score."
         )
     coordinates = _whitened_means(spectrum, statistics)
-    value = float(statistics.class_counts @ np.square(coordinates).sum(axis=0))
+    if len(coordinates) == label_free.num_samples - 1:  # a linear map of the features makes any labels: no rounding of them
+        value = float(statistics.num_classes - 1)
+    else:
+        value = float(statistics.class_counts @ np.square(coordinates).sum(axis=0))
     return ScoreValue(value, parts={"directions": len(coordinates)}, warnings=warnings)
 
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg import LinAlgError, cholesky, get_lapack_funcs
 
 from crossgraft.errors import UsageError
 from crossgraft.scores._score import ScoreValue, score
@@ -85,12 +85,16 @@ def _log_determinant(product: np.ndarray, dtype: np.dtype) -> float | None:
         return float(np.log1p(values[values > rounding * len(product)]).sum())
     product.flat[:: len(product) + 1] += 1
     try:
-        pivots = np.diagonal(cholesky(product, lower=True, overwrite_a=True, check_finite=False)) ** 2
+        factor = cholesky(product, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
         return None
-    value = float(np.log(pivots).sum())
-    is_coarse = dtype != np.float64 and rounding * float((1 / pivots).sum()) > _COARSE * max(1.0, value)
-    return None if is_coarse else value
+    value = float(np.log(np.diagonal(factor) ** 2).sum())
+    if dtype == np.float64:
+        return value
+    (invert_triangle,) = get_lapack_funcs(("trtri",), dtype=np.float64)
+    inverse, _ = invert_triangle(factor, lower=1)
+    error = rounding * float(np.einsum("ij,ij->", inverse, inverse))  # at most ‖E‖ tr M⁻¹; pivots hide small eigenvalues
+    return None if error > _COARSE * max(1.0, value) else value
 
 
 def _product_of(label_free: FeatureStatistics, members: np.ndarray) -> np.ndarray:

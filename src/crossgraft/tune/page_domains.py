@@ -59,7 +59,8 @@ def unseen_in_words(unseen: UnseenDomainsRecord, *, num_choices: int) -> str:
         ends = (
             "no interval" if low is None or high is None else f"95\N{NO-BREAK SPACE}% interval {as_text(low)} to {as_text(high)}"
         )
-        sentences.append(f"That is {as_text(abs(gap.value))} {less} than the {as_text(seen.value)} {which} ({ends}).")
+        that = "That" if gap.note is None else "Over the domains that have both, it"
+        sentences.append(f"{that} is {as_text(abs(gap.value))} {less} than the {as_text(seen.value)} {which} ({ends}).")
     worst = unseen.worst
     if worst is not None:
         sentences.append(f"The worst is {worst.domain} with {as_text(worst.value)} ({_ends(worst, as_text)}).")

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, fisher_exact
 
+from crossgraft.metrics import sensitivity
 from crossgraft.metrics.harms import LEVEL, ClassErrors, errors_of_classes, missed_classes, missed_in_words, wrong_risks
 from crossgraft.metrics.record import CalibrationRecord, MetricRecord, ReliabilityBin
 from crossgraft.report.verdict import Caveat, Gravity, caveats_of
 from crossgraft.tasks import recorded_task
+from crossgraft.tune.measuring.evaluation import reliability_bins
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -123,6 +125,30 @@ def test_it_says_what_the_class_was_taken_for_where_it_is_mostly_one():
     assert missed_in_words([], task) is None
 
 
+@pytest.mark.parametrize(("patients", "images", "share"), [(20, 10, 0.8), (4, 30, 0.9)])
+def test_classes_that_patients_find_alike_are_not_called_missed(patients, images, share):
+    """Both classes are found alike; images of a patient are right together (intra-class correlation 0.5)."""
+    rng = np.random.default_rng(0)
+    named = of_worse = 0
+    for _ in range(150):
+        named += bool(missed_by_patients(rng, (patients, patients), images, (share, share)))
+        of_worse += missed_by_patients(rng, (60, 60), images, (share, share - 0.4)) == ["1"]
+    assert named / 150 <= 0.05
+    assert of_worse / 150 >= 0.8
+
+
+def missed_by_patients(rng, patients, images, shares):
+    metrics, counts = [], np.zeros((2, 2), dtype=int)
+    for place, (number, share) in enumerate(zip(patients, shares, strict=True)):
+        groups = np.repeat(np.arange(number), rng.integers(1, 2 * images, size=number))
+        right = rng.random(len(groups)) < rng.beta(share, 1 - share, size=number)[groups]
+        counts[place] = [right.sum(), (~right).sum()][:: 1 - 2 * place]
+        value, low, high, num_images, num_groups, *_ = sensitivity(right, np.ones(len(right), dtype=bool), groups)
+        known = {"value": value, "low": low, "high": high, "num_images": num_images, "num_groups": num_groups}
+        metrics.append(MetricRecord(metric="sensitivity", title="Sensitivity", class_name=str(place), **known))
+    return [entry.name for entry in missed_classes(errors_of_classes(["0", "1"], counts.tolist(), metrics))]
+
+
 def calibration(probabilities, right, bins=15):
     rows = []
     edges = np.linspace(0, 1, bins + 1)
@@ -149,6 +175,35 @@ def test_perfect_probabilities_are_hardly_ever_called_wrong_and_wrong_ones_are(n
     assert named / 300 <= 0.01
     assert too_sure == 300
     assert wrong_risks(None, task) is None
+
+
+@pytest.mark.parametrize("labels", [1, 4])
+def test_images_that_are_right_together_do_not_call_perfect_probabilities_wrong(labels):
+    """Ten images of each patient, of one class; or labels of an image that come together."""
+    rng = np.random.default_rng(3)
+    task = recorded_task(SimpleNamespace(task="multi-class" if labels == 1 else "multi-label", class_names=NAMES))
+    named, as_alone, too_sure = 0, 0, 0
+    for _ in range(200):
+        chance = rng.beta(1.5, 1.5, 40)
+        truth = (rng.random(40) < chance).astype(np.int64)
+        if labels == 1:
+            patients = np.repeat(np.arange(40), 10)
+            said, truth = (np.repeat(values, 10) for values in (chance, truth))
+            table, sure = (np.column_stack([1 - p, p]) for p in (said, said**4 / (said**4 + (1 - said) ** 4)))
+        else:
+            patients, table = None, np.tile(chance[:, None], (1, labels))
+            sure, truth = table**4 / (table**4 + (1 - table) ** 4), np.tile(truth[:, None], (1, labels))
+        bins, of_sure = (reliability_bins(p, truth, patients) for p in (table, sure))
+        named += wrong_risks(of_bins(bins), task) is not None
+        too_sure += wrong_risks(of_bins(of_sure), task) is not None
+        as_alone += wrong_risks(of_bins([row.model_copy(update={"variance_of_groups": None}) for row in bins]), task) is not None
+    assert named / 200 <= 0.05 < 0.3 < min(as_alone, too_sure) / 200
+
+
+def of_bins(bins):
+    return CalibrationRecord(
+        temperature=None, fitted_on="val", num_images=1, error_raw=None, error_calibrated=None, bins_raw=bins
+    )
 
 
 def test_a_harm_that_was_seen_stands_before_what_was_not_checked_wherever_a_list_has_it():

@@ -94,12 +94,27 @@ def test_interval_is_the_farthest_of_three(groups):
     assert (found.low, found.high) == pytest.approx(literal_ends(np.square(P - np.eye(3)[TRUTH]).sum(axis=1), groups, 2.0))
 
 
+ALTERNATING = np.arange(30) % 2
+SURE = np.abs(1 - ALTERNATING[:, None] - [0, 1] - np.linspace(1e-4, 0.5, 30)[:, None])
+"""All thirty are right; one more may not be, and is the larger part of the mean."""
+
+
+def test_one_image_that_is_wrong_gives_losses_an_interval():
+    wrong = np.r_[1 - ALTERNATING[:1], ALTERNATING[1:]]
+    for metric in (brier_score, negative_log_likelihood):
+        found = metric(SURE, wrong)
+        assert found.low < found.value < found.high
+
+
 def test_without_an_interval_there_is_a_reason():
     for found, reason in (
         (brier_score(P, TRUTH, np.zeros(120)), "1 groups do not show"),
         (brier_score(P[:14], np.arange(14) % 3), "14 images do not show"),
         (brier_score(P[:40, :2] / P[:40, :2].sum(axis=1, keepdims=True), (np.arange(40) < 2).astype(int)), "2 images"),
         (negative_log_likelihood(np.full((30, 2), 0.5), np.arange(30) % 2), "the loss of all images is the same"),
+        (brier_score(SURE, ALTERNATING), "losses of mistakes were not seen"),
+        (negative_log_likelihood(SURE, ALTERNATING), "losses of mistakes were not seen"),
+        (negative_log_likelihood(SURE[:, 1:], ALTERNATING[:, None]), "losses of mistakes were not seen"),
     ):
         assert found.value > 0 and (found.low, found.high) == (None, None)
         assert found.note.startswith("No interval: ") and reason in found.note

@@ -79,6 +79,15 @@ def test_a_model_that_is_not_above_its_shuffled_values_leaves_the_advice():
     )
 
 
+def test_rounding_does_not_put_a_model_above_random_weights():
+    cells = [cell(i, name, value).model_copy(update={"jackknife_values": []}) for i, (name, value) in enumerate(BY_ROUNDING)]
+    advice = advise(cells, {"r": "random weights"}, architectures={"a": "net", "r": "net"})
+    assert advice.sentence.endswith("knows more of these images than random weights: r cannot be told apart from it.")
+
+
+BY_ROUNDING = (("a", 1 + 4e-15), ("r", 1.0))
+
+
 @pytest.mark.parametrize(
     ("value", "spread", "how"),
     [(2.0, 0.001, "scores higher than"), (0.85, 1, "cannot be told apart from"), (0.9, 0, "cannot be")],

@@ -25,7 +25,7 @@ def test_equals_the_definition(shape):
 def test_with_few_images_it_is_the_number_of_classes_minus_one(shape):
     features, labels = make_problem(*shape)
     value = h_score(features=features, labels=labels)
-    assert value == pytest.approx(2.0)
+    assert value == 2.0  # exactly: rounding would rank models, and be above that of shuffled labels
     assert "whatever the features" in value.warnings[0]
 
 

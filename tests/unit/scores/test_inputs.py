@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.scores import ScoreInputs
+from crossgraft.scores import SCORES, ScoreInputs
 
 from .conftest import make_problem
 
@@ -15,6 +15,23 @@ def test_arrays_are_checked_and_labels_mapped():
     assert inputs.class_names.tolist() == ["a", "b"]
     assert inputs.groups.tolist() == [0, 1]
     assert inputs.num_samples == 2
+
+
+@pytest.mark.parametrize("exponent", [-100, -70, 63, 120])
+@pytest.mark.parametrize("name", ["logme", "h_score", "regularized_h_score", "lfc", "itm", "lead", "parc"])
+def test_features_of_any_size_keep_their_scores(name, exponent):
+    features, labels = make_problem(60, 12)
+    features = features.astype(np.float32)
+    score = SCORES.get(name)
+    plain = score(features=features, labels=labels)
+    assert score(features=np.ldexp(features, exponent), labels=labels) == pytest.approx(plain, abs=1e-3)
+
+
+@pytest.mark.parametrize("size", [1e39, 1e300, 1e-46, 1e-300])
+def test_numbers_whose_squares_nothing_holds_are_refused(size):
+    with pytest.raises(DataError, match=r"The largest number of `features` has the size 1e.*scale them"):
+        ScoreInputs(features=[[0.0, size], [-size / 2, 0.0]])
+    assert not ScoreInputs(features=np.zeros((2, 2))).features.any()
 
 
 def test_nothing_given():

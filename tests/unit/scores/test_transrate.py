@@ -48,3 +48,13 @@ def test_empty_directions_of_large_features_count_nothing(shape, dtype):
     centred = 64 * (features - features.mean(axis=0))
     expected = rate(centred) - np.mean([rate(centred[labels == label]) for label in range(3)])
     assert value == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_direction_that_all_images_of_a_class_share_is_not_lost_in_float32():
+    """The images of each class add up to nothing: one eigenvalue is rounding, and only the last pivot shows some of it."""
+    rng = np.random.default_rng(0)
+    rows = 59 * rng.standard_normal((2, 300, 400))
+    single = (rows - rows.mean(axis=1, keepdims=True)).reshape(600, 400).astype(np.float32)
+    labels = np.repeat([0, 1], 300)
+    double = transrate(features=single.astype(np.float64), labels=labels)
+    assert transrate(features=single, labels=labels) == pytest.approx(double, abs=0.01)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable
@@ -24,7 +24,7 @@ from crossgraft.tune.measuring.thresholds import Temperature, fit_temperature, f
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.tune.record import MistakeRecord, MistakesRecord
-from crossgraft.types import ClassIndices, Targets
+from crossgraft.types import ClassIndices, Groups, Targets
 
 _MOST_POINTS = 200
 UNSEEN_DOMAINS = "unseen domains"
@@ -40,10 +40,12 @@ def confusion_record(
     return ConfusionRecord(class_names=list(class_names), counts=counts.tolist(), split=split)
 
 
-def reliability_bins(probabilities: Probabilities, targets: Targets) -> list[ReliabilityBin]:
+def reliability_bins(probabilities: Probabilities, targets: Targets, groups: Groups | None = None) -> list[ReliabilityBin]:
     """The 15 bins that the calibration error is computed from; with labels, all labels together."""
     stated = task_of(targets).confidences(probabilities, targets)
     confidence, right = (np.column_stack(columns).ravel() for columns in zip(*stated, strict=True))
+    units = np.arange(len(targets)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    units, are_alone = np.repeat(units, len(stated)), groups is None and len(stated) == 1
     edges = np.linspace(0, 1, NUM_BINS + 1)
     places = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, NUM_BINS - 1)
     return [
@@ -53,10 +55,22 @@ def reliability_bins(probabilities: Probabilities, targets: Targets) -> list[Rel
             num_images=int(here.sum()),
             mean_probability=float(confidence[here].mean()) if here.any() else None,
             share_right=float(right[here].mean()) if here.any() else None,
+            variance_of_groups=None if are_alone else _variance_of_groups(confidence[here], right[here], units[here]),
         )
         for number in range(NUM_BINS)
         for here in [places == number]
     ]
+
+
+def _variance_of_groups(
+    confidence: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"], units: Int[np.ndarray, " n"]
+) -> float:
+    """Σ over groups of (Σ confidence − right)², at most what it is where each group is all right or all wrong."""
+    if not len(units):
+        return 0.0
+    squares = np.square(np.bincount(units, weights=confidence - right)).sum()
+    most = np.square(np.bincount(units)).sum() * confidence.mean() * (1 - confidence.mean())
+    return float(min(squares, most))
 
 
 def roc_records(
@@ -318,13 +332,14 @@ def evaluate(
     probabilities = np.concatenate([fold.test_probabilities(task) for fold in folds])
     raw = np.concatenate([fold.test_probabilities(task, calibrated=False) for fold in folds])
     targets = dataset.targets[rows]
+    groups = None if dataset.groups is None else dataset.groups[rows]
     limits = _limits(folds)
     measured = evaluate_predictions(
         probabilities,
         targets,
         task=task,
         class_names=dataset.class_names,
-        groups=None if dataset.groups is None else dataset.groups[rows],
+        groups=groups,
         attributes={name: values[rows] for name, values in attributes.items()},
         thresholds=limits,
     )
@@ -332,7 +347,7 @@ def evaluate(
     decided = task.decide(probabilities, limits)
     confusion = confusion_record(decided, targets, dataset.class_names, split=split) if task.partitions else None
     mistakes = find_mistakes(probabilities, decided, targets, task=task, class_names=dataset.class_names, rows=rows)
-    calibration, reason = _calibration(folds, raw, probabilities, targets)
+    calibration, reason = _calibration(folds, raw, probabilities, targets, groups)
     return Evaluation(
         metrics=metrics,
         split=split,
@@ -374,7 +389,7 @@ def _limits(folds: Sequence[FoldPredictions]) -> Float[np.ndarray, "num_rows num
 
 
 def _calibration(
-    folds: Sequence[FoldPredictions], raw: np.ndarray, calibrated: np.ndarray, targets: np.ndarray
+    folds: Sequence[FoldPredictions], raw: np.ndarray, calibrated: np.ndarray, targets: np.ndarray, groups: Groups | None
 ) -> tuple[CalibrationRecord | None, str | None]:
     fitted = [fold.temperature for fold in folds if fold.temperature is not None]
     if not fitted:
@@ -382,7 +397,7 @@ def _calibration(
     values = [temperature.value for temperature in fitted if temperature.value is not None]
     reasons = [temperature.reason for temperature in fitted if temperature.reason is not None]
     before, after = _error(raw, targets), _error(calibrated, targets)
-    bins: list[list[ReliabilityBin]] = [reliability_bins(each, targets) for each in (raw, calibrated)]
+    bins: list[list[ReliabilityBin]] = [reliability_bins(each, targets, groups) for each in (raw, calibrated)]
     record = CalibrationRecord(
         temperature=float(np.median(values)) if values else None,
         reason=reasons[0] if reasons and not values else None,

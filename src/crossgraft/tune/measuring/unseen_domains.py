@@ -229,7 +229,7 @@ def describe_unseen_domains(
         mean=measure.record(measure.mean_of_unseen(known), limits=SHARES, note=_missing(known)) if several else None,
         worst=measure.worst(known) if several else None,
         seen=measure.record(measure.mean_of_seen(known), limits=SHARES) if several else None,
-        gap=measure.record(measure.mean_of_gaps(known), limits=DIFFERENCES) if several else None,
+        gap=measure.record(measure.mean_of_gaps(known), limits=DIFFERENCES, note=not_in_gap(known)) if several else None,
         spread=float(np.std(values, ddof=1)) if several and len(values) > 1 else None,
     )
 
@@ -237,6 +237,12 @@ def describe_unseen_domains(
 def _missing(known: Sequence[MeasuredDomain]) -> str | None:
     missing = [each.domain for each in known if each.unseen is None]
     return f"without {joined(missing)}" if missing else None
+
+
+def not_in_gap(known: Sequence[MeasuredDomain]) -> str | None:
+    """Domains of the mean that are not in the mean gap, so that the two means may differ by another number."""
+    missing = [each.domain for each in known if each.unseen is not None and not each.gap]
+    return f"without {joined(missing)}, of which nothing is known on images that were seen" if missing else None
 
 
 def _domain(

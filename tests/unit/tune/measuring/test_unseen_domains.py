@@ -1,12 +1,16 @@
 """Means, the worst and gaps of domains against arithmetic that is written out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from crossgraft.data.domains import read_domains
 from crossgraft.metrics import auc, balanced_accuracy, balanced_accuracy_combination
-from crossgraft.tune.measuring.unseen_domains import DIFFERENCES, SHARES, DomainMeasure
+from crossgraft.tune.measuring.unseen_domains import DIFFERENCES, SHARES, DomainMeasure, not_in_gap
+from crossgraft.tune.page_domains import unseen_in_words
 from crossgraft.tune.parts import FoldRows
+from crossgraft.tune.record import DomainMetricRecord, UnseenDomainsRecord
 from support.domains import HOSPITALS, of_hospitals
 
 HOSPITAL = np.repeat(HOSPITALS, [30, 24, 40, 26])
@@ -116,6 +120,30 @@ def test_a_domain_of_one_class_has_a_reason_and_no_part_in_the_mean():
     assert measure.total(measure.mean_of_unseen(found)).value == pytest.approx(np.mean(others))
     assert len(measure.mean_of_gaps(found)) == 6
     assert not measured(of_model, targets=targets, seen=False)[1][0].gap
+
+
+def test_means_over_different_domains_are_not_said_to_differ_by_the_gap():
+    measure, found, _ = measured(decisions())
+    assert not_in_gap(found) is None
+    some = [found[0], *(replace(each, seen=None, seen_reason="one class") for each in found[1:2]), *found[2:]]
+    assert not_in_gap(some) == f"without {HOSPITALS[1]}, of which nothing is known on images that were seen"
+    mean, seen = DomainMetricRecord(value=0.8), DomainMetricRecord(value=0.9)
+    record = UnseenDomainsRecord(
+        column="hospital",
+        names=list(HOSPITALS),
+        metric="auc",
+        title="AUC",
+        is_each=True,
+        is_oracle=False,
+        domains=[],
+        mean=mean,
+        seen=seen,
+        gap=measure.record(measure.mean_of_gaps(some), limits=DIFFERENCES, note=not_in_gap(some)),
+    )
+    text = unseen_in_words(record, num_choices=2)
+    assert " Over the domains that have both, it is " in text and "That is" not in text
+    whole = record.model_copy(update={"gap": DomainMetricRecord(value=0.1)})
+    assert " That is 0.100 less than the 0.900 on domains that were seen" in unseen_in_words(whole, num_choices=2)
 
 
 def test_a_class_that_a_domain_lacks_is_named():
