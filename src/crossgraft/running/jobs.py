@@ -169,8 +169,9 @@ def attempt(job: Job[Spec], work: Work[Spec, Result], *, keep_going: bool) -> Ou
                 raise StorageError(f"{error}. What is done is kept.") from error
             if not (keep_going and isinstance(error, work.faults)):
                 raise
-            reason = " ".join(str(error).split()) or type(error).__name__
-            return Outcome(job, None, reason, time.perf_counter() - start)
+            text = " ".join(str(error).split())
+            kind = "" if text and isinstance(error, Work.faults) else type(error).__name__  # no sentence of ours or of torch
+            return Outcome(job, None, ": ".join(filter(None, (kind, text))), time.perf_counter() - start)
 
 
 MAX_WORKERS = 2
