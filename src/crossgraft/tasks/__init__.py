@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from crossgraft.tasks._task import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
     from crossgraft.tasks._task import AnyTask as AnyTask
     from crossgraft.tasks._task import Decisions as Decisions
-    from crossgraft.tasks._task import Likelihood as Likelihood
     from crossgraft.tasks._task import Probabilities as Probabilities
     from crossgraft.tasks._task import Task as Task
     from crossgraft.tasks._task import Thresholds as Thresholds
