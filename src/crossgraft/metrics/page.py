@@ -63,12 +63,12 @@ def metrics_table(metrics: Sequence[MetricRecord], *, caption: str, file_name: s
     )
 
 
-def metrics_by_class(metrics: Sequence[MetricRecord], *, caption: str, first: str, file_name: str) -> Table:
+def metrics_by_class(metrics: Sequence[MetricRecord], *, caption: str, first: str) -> Table:
     """One row per class or label with its support: how many of the images are of it."""
     # Sensitivity counts the images of the class alone, and has no value where there are none.
     of_class = [row for row in metrics if row.metric == "sensitivity"]
     support = {row.class_name: 0 if row.value is None else row.num_images for row in of_class}
-    table = metrics_by_name(metrics, caption=caption, first=first, file_name=file_name)
+    table = metrics_by_name(metrics, caption=caption, first=first, file_name="metrics-by-class")
     rows = [[name, counts(support.get(name.text)), *others] for name, _, *others in table.rows]
     columns = [table.columns[0], Column("Support", numeric=True), *table.columns[2:]]
     note = f"Support: images of the {first.lower()} among those that were measured."

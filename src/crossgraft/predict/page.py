@@ -367,7 +367,7 @@ def measured_section(source: Source[PredictionRecord]) -> Section | None:
     if by_class:
         what = recorded_task(record).noun
         caption = f"Metrics of each {what} on these images"
-        blocks.append(metrics_by_class(by_class, caption=caption, first=what.capitalize(), file_name="metrics-by-class"))
+        blocks.append(metrics_by_class(by_class, caption=caption, first=what.capitalize()))
     before = overall(record.training_metrics)
     if before:
         blocks.append(Folded("As measured when the model was fine-tuned", [_before(record)]))

@@ -320,7 +320,7 @@ def classes_section(source: Source[TuningRecord]) -> Section | None:
     if rows:
         what = task.noun.capitalize()
         caption = f"Metrics of each {what.lower()} on {rows_in_words(split)}"
-        blocks.append(metrics_by_class(rows, caption=caption, first=what, file_name="metrics-by-class"))
+        blocks.append(metrics_by_class(rows, caption=caption, first=what))
     if record.roc:
         blocks.append(_roc(source))
     if not blocks:
