@@ -46,7 +46,7 @@ from crossgraft.report.verdict import (
     provenance_section,
     references_section,
     unsound_data,
-    verdict_blocks,
+    verdict_section,
     warned_of_data,
 )
 from crossgraft.words.formatting import NumberFormat, counted, joined, percent, small_percent
@@ -196,12 +196,8 @@ def audit_heading(source: Source[AuditRecord]) -> Heading:
 def audit_verdict_section(source: Source[AuditRecord]) -> Section:
     """Outcomes with their reasons, and the artefacts in the user's images."""
     record = source.record
-    blocks: list[Block] = [
-        *verdict_blocks(answer_in_words(record), caveats_of(source, AUDIT_CAVEATS), after_audit(source)),
-        *_figures(source),
-        *data_gallery(source.thumbnails),
-    ]
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    caveats, shown = caveats_of(source, AUDIT_CAVEATS), [*_figures(source), *data_gallery(source.thumbnails)]
+    return verdict_section(answer_in_words(record), caveats, after_audit(source), *shown)
 
 
 def outcomes_section(source: Source[AuditRecord]) -> Section | None:

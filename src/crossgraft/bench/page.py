@@ -22,7 +22,7 @@ from crossgraft.report.verdict import (
     of_check,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.words.formatting import NumberFormat, counted, duration
 
@@ -50,8 +50,7 @@ def study_verdict_section(source: Source[StudyRecord]) -> Section:
             + [word for name, value in [*kept, *flags] for word in ([name] if value is None else [name, value])]
         )
         following = Following(line, "to do what is missing")
-    blocks = verdict_blocks(_answer(record), caveats_of(source, STUDY_CAVEATS), following)
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    return verdict_section(_answer(record), caveats_of(source, STUDY_CAVEATS), following)
 
 
 def _answer(record: StudyRecord) -> str:

@@ -34,7 +34,7 @@ from crossgraft.report.verdict import (
     provenance_section,
     references_section,
     unsound_data,
-    verdict_blocks,
+    verdict_section,
     warned_of_data,
 )
 from crossgraft.words.formatting import count, counted, magnitude
@@ -236,8 +236,7 @@ def comparison_heading(source: Source[ModelComparisonRecord]) -> Heading:
 def comparison_verdict_section(source: Source[ModelComparisonRecord]) -> Section:
     """The answer, with what limits it and what to type next."""
     caveats = caveats_of(source, MODEL_COMPARISON_CAVEATS)
-    blocks = verdict_blocks(answer_in_words(source.record), caveats, after_comparison(source))
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    return verdict_section(answer_in_words(source.record), caveats, after_comparison(source))
 
 
 def side_by_side_section(source: Source[ModelComparisonRecord]) -> Section | None:

@@ -24,7 +24,7 @@ from crossgraft.report.verdict import (
     in_one_line,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.tune.plots import LearningCurve, learning_curves_figure
 from crossgraft.words.formatting import NumberFormat, counted, joined
@@ -80,7 +80,7 @@ def distillation_heading(source: Source[DistillationRecord]) -> Heading:
 def distillation_verdict_section(source: Source[DistillationRecord]) -> Section:
     """What the student is worth on held-out images, beside each teacher."""
     record = source.record
-    blocks = verdict_blocks(answer_in_words(record), caveats_of(source, DISTILLATION_CAVEATS), after_distillation(source))
+    caveats = caveats_of(source, DISTILLATION_CAVEATS)
     rows = [
         IntervalRow(f"{domain.name}, {network}", _interval(metric_of_network), is_overall=network == "student")
         for domain in record.domains
@@ -91,7 +91,7 @@ def distillation_verdict_section(source: Source[DistillationRecord]) -> Section:
         rows, x_label=f"{metric[:1].upper()}{metric[1:]} on test", identifier=f"{source.prefix}student-and-teachers"
     )
     caption = "Student (squares) and teachers (dots) on the test images of each domain, with intervals of 95 %."
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Figure([figure], caption=caption)])
+    return verdict_section(answer_in_words(record), caveats, after_distillation(source), Figure([figure], caption=caption))
 
 
 def domains_section(source: Source[DistillationRecord]) -> Section:

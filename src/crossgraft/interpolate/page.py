@@ -29,7 +29,7 @@ from crossgraft.report.verdict import (
     in_one_line,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.words import ADAPTED, CKA, untouched_in_words
@@ -166,8 +166,7 @@ def interpolation_heading(source: Source[InterpolationRecord]) -> Heading:
 def interpolation_verdict_section(source: Source[InterpolationRecord]) -> Section:
     """The network that val picks with what limits it and what to type next, and the way as a figure where there are two ends."""
     caveats = caveats_of(source, INTERPOLATION_CAVEATS)
-    blocks = [*verdict_blocks(_verdict(source.record), caveats, after_interpolation(source)), *_figure(source)]
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    return verdict_section(_verdict(source.record), caveats, after_interpolation(source), *_figure(source))
 
 
 def mixed_networks_section(source: Source[InterpolationRecord]) -> Section:

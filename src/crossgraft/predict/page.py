@@ -28,7 +28,7 @@ from crossgraft.report.verdict import (
     in_one_line,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.page_training import thresholds_table
@@ -251,8 +251,7 @@ def _learned(record: PredictionRecord) -> str:
 def prediction_verdict_section(source: Source[PredictionRecord]) -> Section:
     """How many images of each class, and how good such answers were on the test images of the model."""
     record = source.record
-    blocks = verdict_blocks(_answer(record), caveats_of(source, PREDICTION_CAVEATS), after_prediction(source))
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    return verdict_section(_answer(record), caveats_of(source, PREDICTION_CAVEATS), after_prediction(source))
 
 
 def counts_section(source: Source[PredictionRecord]) -> Section:

@@ -194,6 +194,11 @@ def verdict_blocks(answer: str, caveats: Sequence[Caveat], following: Following 
     return blocks
 
 
+def verdict_section(answer: str, caveats: Sequence[Caveat], following: Following | None, *more: Block) -> Section:
+    """What a page begins with: ``verdict_blocks``, and ``more`` below them."""
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=[*verdict_blocks(answer, caveats, following), *more])
+
+
 def in_one_line(answer: str, caveats: Sequence[Caveat]) -> str:
     """Answer and biggest caveat for the table of several runs."""
     return answer if not caveats else f"{answer} Caveat: {caveats[0].text}"

@@ -27,7 +27,7 @@ from crossgraft.report.verdict import (
     provenance_section,
     references_section,
     unsound_data,
-    verdict_blocks,
+    verdict_section,
     warned_of_data,
 )
 from crossgraft.select.record import CandidateRecord, PlannedModel, SelectionPlanRecord, SelectionRecord
@@ -298,10 +298,9 @@ def selection_heading(source: Source[SelectionRecord]) -> Heading:
 def selection_verdict_section(source: Source[SelectionRecord]) -> Section:
     """The answer, its cost, what val does not tell apart, and what another hour would train."""
     record = source.record
-    blocks = verdict_blocks(selected_in_words(record), caveats_of(source, SELECTION_CAVEATS), after_selection(source))
     texts = [cost_in_words(record), separable_in_words(record), next_hour_in_words(record)]
-    blocks += [Paragraph(text) for text in texts if text is not None]
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    more = [Paragraph(text) for text in texts if text is not None]
+    return verdict_section(selected_in_words(record), caveats_of(source, SELECTION_CAVEATS), after_selection(source), *more)
 
 
 def val_section(source: Source[SelectionRecord]) -> Section | None:

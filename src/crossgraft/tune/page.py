@@ -27,7 +27,7 @@ from crossgraft.report.verdict import (
     in_one_line,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.split.page import parts_table
 from crossgraft.tasks import Task, recorded_task
@@ -235,11 +235,8 @@ def _method(record: TuningRecord) -> str:
 def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
     """The metric with its interval beside what guessing gives, its biggest caveat, and what to type next."""
     record = source.record
-    blocks = [
-        *verdict_blocks(_answer(record), caveats_of(source, TUNING_CAVEATS), after_tuning(source)),
-        Paragraph(_picked(record)),
-    ]
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    caveats, picked = caveats_of(source, TUNING_CAVEATS), Paragraph(_picked(record))
+    return verdict_section(_answer(record), caveats, after_tuning(source), picked)
 
 
 def _answer(record: TuningRecord) -> str:

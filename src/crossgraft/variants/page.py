@@ -18,7 +18,7 @@ from crossgraft.report.plots.layers import MOST_NAMED_CLASSES, Panel, layer_pca_
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
-from crossgraft.report.verdict import caveats_of, in_one_line, provenance_section, references_section, verdict_blocks
+from crossgraft.report.verdict import caveats_of, in_one_line, provenance_section, references_section, verdict_section
 from crossgraft.tune.page import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.tune.page_domains import marks_oracle
 from crossgraft.tune.words import ADAPTED, CKA, untouched_in_words
@@ -179,11 +179,10 @@ def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Se
     """The answer, what limits it, and the figure of quality against similarity."""
     record = source.record
     caveats = caveats_of(source, COMPARISON_CAVEATS)
-    blocks = verdict_blocks(best_in_words(record), caveats, after_comparison(source))
     shown = [caveat.text for caveat in caveats]
-    blocks += [Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in shown]
-    blocks += trade_off(record, prefix=source.prefix)
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    more = [Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in shown]
+    figure = trade_off(record, prefix=source.prefix)
+    return verdict_section(best_in_words(record), caveats, after_comparison(source), *more, *figure)
 
 
 def side_by_side_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
