@@ -20,7 +20,7 @@ from crossgraft.rank.published.tables import weights_called
 from crossgraft.rank.record import KnownResult
 from crossgraft.rank.results_store import published_results, weights_of
 from crossgraft.records.base import CheckRecord, Record
-from crossgraft.running.command_line import portable_name
+from crossgraft.running.command_line import portable_names
 from crossgraft.running.jobs import Job, Outcome, Work, run_jobs
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.select.record import PlannedModel, SelectionPlanRecord
@@ -128,10 +128,7 @@ class SelectionStudy:
 
     def folder(self, model: str) -> str:
         """Where the training of one model lies in the run directory; two models never share it."""
-        names = [portable_name(each).casefold() for each in self.requests]
-        place = list(self.requests).index(model)
-        twins = names[:place].count(names[place])
-        return f"{TRAININGS_FOLDER}/{portable_name(model)}" + (f"-{twins + 1}" if twins else "")
+        return f"{TRAININGS_FOLDER}/{portable_names(self.requests)[list(self.requests).index(model)]}"
 
     def inside(self, folder: str) -> RunDirectory:
         """A folder of the run as a run directory of its own, guarded by the lock of the selection."""
