@@ -22,7 +22,7 @@ from crossgraft.audit.page_numbers import (
     with_mitigation,
 )
 from crossgraft.audit.plots import OodCurve, RelianceCurve, ood_figure, reliance_figure
-from crossgraft.audit.record import AGAINST, REMARK, AuditEntry, AuditMetric, AuditPoint, AuditRecord
+from crossgraft.audit.record import AGAINST, REMARK, AuditEntry, AuditMetric, AuditRecord
 from crossgraft.audit.words import OUTCOMES, answer_in_words, headline
 from crossgraft.data.page import data_facts, data_gallery, unreadable_files
 from crossgraft.edit.words import LEAST_RMS, little_changed
@@ -382,8 +382,8 @@ def _figures(source: Source[AuditRecord]) -> list[Block]:
             RelianceCurve(
                 named_entry(entry) if has_several else with_mitigation(entry),
                 [point.share for point in entry.points],
-                [_interval(point, "iid") for point in entry.points],
-                [_interval(point, "ood") for point in entry.points],
+                [Interval.of(point.metric("iid")) for point in entry.points],
+                [Interval.of(point.metric("ood")) for point in entry.points],
             ),
             identifier=f"{source.prefix}curve-{place}",
         )
@@ -409,7 +409,7 @@ def _beside_levels(source: Source[AuditRecord], swept: Sequence[AuditEntry]) -> 
                         entry.confounder, several=len({each.confounder.partition(AGAINST)[0] for each in entries}) > 1
                     ),
                     [point.share for point in entry.points],
-                    [_interval(point, "ood") for point in entry.points],
+                    [Interval.of(point.metric("ood")) for point in entry.points],
                 )
                 for entry in entries
             ],
@@ -425,11 +425,6 @@ def _level_in_words(confounder: str, *, several: bool) -> str:
     """Named by what images without the artefact have, and by the artefact where there are several levels of it."""
     artefact, _, other = confounder.partition(AGAINST)
     return f"{artefact if several else ''} against {other or 'images without it'}".strip()
-
-
-def _interval(point: AuditPoint, name: str) -> Interval:
-    metric = point.metric(name)
-    return Interval(None, None, None) if metric is None else Interval(metric.value, metric.low, metric.high)
 
 
 def _place(leaf: str | None) -> str:

@@ -181,7 +181,7 @@ def shared_mistakes_section(source: Source[ModelComparisonRecord]) -> Section | 
         return None
     rows: list[IntervalRow] = []
     for pair, mistakes in compared:
-        rows.append(IntervalRow(pair_in_words(pair), Interval(mistakes.value, mistakes.low, mistakes.high)))
+        rows.append(IntervalRow(pair_in_words(pair), Interval.of(mistakes)))
         beside = Interval(mistakes.independent, mistakes.independent_low, mistakes.independent_high)
         rows.append(IntervalRow("if mistakes were independent", beside, is_overall=True))
     drawing = intervals_figure(rows, x_label="Both right or both wrong", identifier=f"{source.prefix}mistakes")

@@ -82,7 +82,7 @@ def distillation_verdict_section(source: Source[DistillationRecord]) -> Section:
     record = source.record
     caveats = caveats_of(source, DISTILLATION_CAVEATS)
     rows = [
-        IntervalRow(f"{domain.name}, {network}", _interval(metric_of_network), is_overall=network == "student")
+        IntervalRow(f"{domain.name}, {network}", Interval.of(metric_of_network), is_overall=network == "student")
         for domain in record.domains
         for network, metric_of_network in (("teacher", domain.taught), ("student", domain.student))
     ]
@@ -160,18 +160,14 @@ def student_section(source: Source[DistillationRecord]) -> Section:
     return Section(name="student", title="Student", part="checks", blocks=[facts, settings])
 
 
-def _interval(metric: MetricRecord | None) -> Interval:
-    return Interval(None, None, None) if metric is None else Interval(metric.value, metric.low, metric.high)
-
-
 def _measured(
     network: str, metric_of: Callable[[DistilledDomainRecord], MetricRecord | None]
 ) -> list[tuple[Column, Callable[[DistilledDomainRecord], Cell]]]:
     """The columns of one network: its value and both ends."""
     ends = Column("95 % interval", numeric=True, csv_titles=(f"{network}_low", f"{network}_high"))
     return [
-        (Column(f"Of the {network}", numeric=True), lambda row: number(_interval(metric_of(row)).value, _NUMBERS)),
-        (ends, lambda row: interval(*_interval(metric_of(row))[1:], _NUMBERS)),
+        (Column(f"Of the {network}", numeric=True), lambda row: number(Interval.of(metric_of(row)).value, _NUMBERS)),
+        (ends, lambda row: interval(*Interval.of(metric_of(row))[1:], _NUMBERS)),
     ]
 
 

@@ -10,7 +10,6 @@ from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import looks_in_words, metric_format
 from crossgraft.report.blocks import Block, Figure
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
-from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words
 from crossgraft.report.verdict import Caveat, Gravity
@@ -125,11 +124,6 @@ def metrics_figure(rows: Sequence[IntervalRow], *, x_label: str, identifier: str
     if len(drawable) < 2 or len(rows) > _MOST_DRAWN:
         return []
     return [Figure([intervals_figure(rows, x_label=x_label, identifier=identifier)], caption=caption)]
-
-
-def interval_of(row: MetricRecord) -> Interval:
-    """The value and its ends, as figures take them."""
-    return Interval(row.value, row.low, row.high)
 
 
 def looked_at_before(source: Source[Any]) -> Caveat | None:

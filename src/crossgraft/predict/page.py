@@ -30,7 +30,7 @@ from crossgraft.report.verdict import (
     references_section,
     verdict_section,
 )
-from crossgraft.tasks import recorded_task
+from crossgraft.tasks import num_choices, recorded_task
 from crossgraft.tune.page_training import thresholds_table
 from crossgraft.tune.record import MOST_PICTURES, PredictionRecord, PredictionRow
 from crossgraft.words.formatting import NumberFormat, count, counted, joined, percent, short_fingerprint
@@ -68,9 +68,8 @@ def worth_in_words(record: PredictionRecord) -> str:
 
 def _told(record: PredictionRecord) -> tuple[str, str]:
     """The primary metric in words: here, and on test images of the model; empty where it was not measured."""
-    task = recorded_task(record)
-    headline = task.primary_metric  # as where it was fine-tuned
-    guess = guessing(headline, len(record.class_names) if task.partitions else 2)
+    headline = recorded_task(record).primary_metric  # as where it was fine-tuned
+    guess = guessing(headline, num_choices(record))
     is_too_high = any(NOT_SEEN in text for text in record.warnings)
     which = "that it had not seen" if record.num_seen and not is_too_high else ""
     here = [metric_in_words(row, guess=guess, which=which) for row in overall(record.metrics) if row.metric == headline]
@@ -98,10 +97,9 @@ def _warned(source: Source[PredictionRecord]) -> Caveat | None:
 
 def _may_be_guessing(source: Source[PredictionRecord]) -> Caveat | None:
     """The interval that was measured here contains what guessing gives."""
-    task = recorded_task(source.record)
-    choices = len(source.record.class_names) if task.partitions else 2
-    known = [row for row in overall(source.record.metrics) if row.metric == task.primary_metric]
-    doubt = too_few_in_words(known[0], choices) if known else None
+    primary = recorded_task(source.record).primary_metric
+    known = [row for row in overall(source.record.metrics) if row.metric == primary]
+    doubt = too_few_in_words(known[0], num_choices(source.record)) if known else None
     return None if doubt is None else Caveat(doubt, Gravity.EMPTY)
 
 

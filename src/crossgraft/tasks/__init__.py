@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from crossgraft.tasks._task import Task as Task
     from crossgraft.tasks._task import Thresholds as Thresholds
     from crossgraft.tasks.choosing import TASKS as TASKS
+    from crossgraft.tasks.choosing import num_choices as num_choices
     from crossgraft.tasks.choosing import recorded_task as recorded_task
     from crossgraft.tasks.choosing import task_named as task_named
     from crossgraft.tasks.choosing import task_of as task_of

@@ -113,7 +113,7 @@ def _trade_off(record: FineTuningComparisonRecord, measure: str, prefix: str, *,
     short = "Similarity (CKA)" if measure == "cka" else "Similarity (debiased CKA)"
     label = short.replace("Similarity", f"Similarity to the {compared} features")
     points = [
-        TradeOff(row.variant, _interval(_trade_off_similarity(row, kind)), _interval(row.metric), row.sweep, row.strength)
+        TradeOff(row.variant, Interval.of(_trade_off_similarity(row, kind)), Interval.of(row.metric), row.sweep, row.strength)
         for row in record.variants
     ]
     curve = curve_of(record.interpolation, kind, record.primary_metric)
@@ -147,10 +147,6 @@ def _trade_off_similarity(row: ComparedVariantRecord, kind: str) -> ValueRecord:
         "cka_debiased_adapted": row.cka_debiased_adapted,
     }
     return by_kind[kind] or ValueRecord(value=None)
-
-
-def _interval(value: ValueRecord) -> Interval:
-    return Interval(value.value, value.low, value.high)
 
 
 _SECONDS = NumberFormat(decimals=1)
