@@ -158,7 +158,6 @@ _LEVELS = NumberFormat(decimals=2)
 _DECIBELS = NumberFormat(decimals=1)
 _OVER_PATIENTS = Column("Over patients", numeric=True, csv_titles=("patients_low", "patients_high"), page_only=True)
 _MOST_FIGURES = 12
-_OF_PATIENTS = ("demographic", "anatomical")
 _CAPTION = (
     "AUC on test images like those of training (i.i.d.) and where the artefact goes against the class (o.o.d.), mean over folds "
     "with intervals of 95 %. Dotted: a model that sees nothing but the artefact."
@@ -429,7 +428,7 @@ def _level_in_words(confounder: str, *, several: bool) -> str:
 
 def _place(leaf: str | None) -> str:
     """From the root of MICCAT."""
-    return "" if leaf is None else f"{'patient' if leaf in _OF_PATIENTS else 'environment'} › {leaf}"
+    return "" if leaf is None else f"{'patient' if leaf in ('demographic', 'anatomical') else 'environment'} › {leaf}"
 
 
 def _explained(record: AuditRecord) -> str:

@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from crossgraft.audit.reliance import CHANCE
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.plots.svg import INK, OKABE_ITO, SMALL_PIXELS, draw, framed_axes, shortened
 
 _WIDTH = 410
 _MARGINS = (46, 62, 26, 46)  # names of curves stand at the right
-CHANCE = 0.5
 
 
 class RelianceCurve(NamedTuple):

@@ -92,7 +92,6 @@ def after_check(source: Source[DataCheckRecord]) -> Following:
     return with_models_here(line, "for these images")
 
 
-_MOST_LISTED_IMAGES = 16  # in a cell of the table; the CSV beside the page lists more
 _ADVISORY = ("unsound", "warning", "notice")
 
 
@@ -313,6 +312,9 @@ def _tables(record: DataCheckRecord, findings: list[FindingRecord]) -> list[Bloc
             notes=["Rows count from 1; a + joins images that belong together. findings.csv of the run lists up to 1000 groups."],
         )
     ]
+
+
+_MOST_LISTED_IMAGES = 16  # in a cell of the table; the CSV beside the page lists more
 
 
 def _rows(finding: FindingRecord, record: DataCheckRecord) -> Cell:

@@ -32,6 +32,7 @@ from crossgraft.report.verdict import (
 )
 from crossgraft.tasks import num_choices, recorded_task
 from crossgraft.tune.page_training import thresholds_table
+from crossgraft.tune.predictions import UNREADABLE
 from crossgraft.tune.record import MOST_PICTURES, PredictionRecord, PredictionRow
 from crossgraft.words.formatting import NumberFormat, count, counted, joined, percent, short_fingerprint
 
@@ -218,7 +219,6 @@ def _run(typed: TypedCommand) -> str:
 _PROBABILITY = NumberFormat(decimals=3)
 _MOST_ROWS = 500
 _MOST_CLASSES = 12
-_UNREADABLE = "unreadable"
 
 
 def prediction_heading(source: Source[PredictionRecord]) -> Heading:
@@ -427,7 +427,7 @@ def prediction_checks_section(source: Source[PredictionRecord]) -> Section:
     record = source.record
     checks = [CheckRecord(title="Warning", severity="warning", text=text) for text in record.warnings]
     if record.num_unreadable:
-        rows = [str(row.row) for row in record.rows if row.decision == _UNREADABLE]
+        rows = [str(row.row) for row in record.rows if row.decision == UNREADABLE]
         verb = "cannot be decoded and has" if record.num_unreadable == 1 else "cannot be decoded and have"
         which = "row" if len(rows) == 1 else "rows"
         text = f"{counted(record.num_unreadable, 'image')} {verb} no prediction: {which} {joined(rows)}."

@@ -15,7 +15,7 @@ from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
 from crossgraft.tasks import num_choices
-from crossgraft.tune.planning.leave_out import ORACLE
+from crossgraft.tune.planning.leave_out import ORACLE, ORACLE_MARK
 from crossgraft.tune.plots import DomainRow, domains_figure
 from crossgraft.tune.record import DomainMetricRecord, TuningRecord, UnseenDomainsRecord
 from crossgraft.words.formatting import NumberFormat, counted
@@ -102,7 +102,6 @@ def _ends(low: float | None, high: float | None, as_text: NumberFormat) -> str:
 
 
 _MOST_DRAWN = 24
-_ORACLE = " (oracle)"
 RecordT = TypeVar("RecordT", bound=Record)
 
 
@@ -121,9 +120,9 @@ def marks_oracle(build: Callable[[Source[RecordT]], Section | None]) -> Callable
 
 def _marked(block: Block) -> Block:
     if isinstance(block, Table):
-        return replace(block, caption=block.caption + _ORACLE)
+        return replace(block, caption=block.caption + ORACLE_MARK)
     if isinstance(block, Explorer) and block.crossed is not None:
-        csv = replace(block.crossed.csv, caption=block.crossed.csv.caption + _ORACLE)
+        csv = replace(block.crossed.csv, caption=block.crossed.csv.caption + ORACLE_MARK)
         return replace(block, crossed=block.crossed._replace(csv=csv))
     return replace(block, blocks=[_marked(each) for each in block.blocks]) if isinstance(block, Folded) else block
 

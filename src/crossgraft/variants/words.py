@@ -216,7 +216,8 @@ def untouched_similarity(record: FineTuningComparisonRecord) -> dict[str, float]
     return {name: fmean(values) for name, values in similarities.items()}
 
 
-_ENOUGH_SEEDS = 3  # from so many on intervals are those of seeds
+ENOUGH_SEEDS = 3
+"""From so many on the interval of a mean counts seeds; the spread of two says next to nothing."""
 
 
 def may_be_guessing(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
@@ -228,10 +229,10 @@ def may_be_guessing(source: Source[FineTuningComparisonRecord]) -> Caveat | None
 def few_seeds(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
     """Too few trainings to see how much a seed changes."""
     record, typed = source.record, source.typed
-    if len(record.seeds) >= _ENOUGH_SEEDS:
+    if len(record.seeds) >= ENOUGH_SEEDS:
         return None
     is_known = typed.verb == "tune" and typed.has("--compare")
-    several = typed.again(("--seeds", str(_ENOUGH_SEEDS)))
+    several = typed.again(("--seeds", str(ENOUGH_SEEDS)))
     remedy = Following(several, "to see how much another seed changes") if is_known else None
     return Caveat(record.interval_words, Gravity.FLATTERED, remedy)
 
