@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from crossgraft.audit.checklist_answers import AUDIT_ANSWERS
 from crossgraft.audit.letters import are_too_small, large_enough
-from crossgraft.audit.page_frequency import frequency_section, frequency_text_section
+from crossgraft.audit.page_frequency import frequency_section
 from crossgraft.audit.page_numbers import (
     differences_section,
     ends_cell,
@@ -467,7 +467,7 @@ REPORT = Kind(
         outcomes_section,
         differences_section,
         readable_section,
-        frequency_text_section,
+        frequency_section,
         audit_verdict_section,
     ),
     answers=AUDIT_ANSWERS,

@@ -75,22 +75,6 @@ def frequency_section(source: Source[AuditRecord]) -> Section | None:
     return Section(name="frequency", title="Frequencies", part="evidence", blocks=blocks)
 
 
-def frequency_text_section(source: Source[AuditRecord]) -> Section | None:
-    """The same without figures, for the terminal."""
-    frequencies = source.record.frequency
-    if frequencies is None:
-        return None
-    bands = [_band_table(model.bands) for model in frequencies.models if model.bands is not None]
-    blocks: list[Block] = [
-        *_overlap_blocks(frequencies),
-        *_share_blocks(frequencies.models),
-        *bands,
-        *_rank_blocks(frequencies),
-        *_notes(frequencies),
-    ]
-    return Section(name="frequency", title="Frequencies", part="evidence", blocks=blocks)
-
-
 def _overlap_blocks(frequencies: AuditFrequencies) -> list[Block]:
     """The table, and what cannot be compared; once for each artefact and reason."""
     if not any(model.artefacts for model in frequencies.models):
