@@ -281,12 +281,6 @@ class SelectionResult(ModelResult[SelectionRecord]):
         """The selected model, or the plan."""
         return selection_plan_in_words(self.plan) if self.found is None else selected_in_words(self.found)
 
-    def places(self) -> Mapping[str, object]:
-        """The model, and the report."""
-        saved = None if self.found is None else self.found.saved_model
-        model = {} if self.out is None or saved is None else {"Model": self.out / saved}
-        return {**model, **super().places()}
-
     @property
     def primary(self) -> Mapping[str, object]:
         """The primary metric of the selected model, on test."""

@@ -171,6 +171,12 @@ class ModelResult(Result[RecordT]):
     def fine_tuning(self) -> FineTuningResult | None:
         """The fine-tuning that the model came of; None where only a plan was made."""
 
+    def places(self) -> Mapping[str, object]:
+        """The model, and the report."""
+        saved: str | None = getattr(self.found, "saved_model", None)
+        model = {} if self.out is None or saved is None else {"Model": self.out / saved}
+        return {**model, **super().places()}
+
     def predict(self, images: object, **options: Any) -> Predictions:
         """What the model says about images; nothing needs to have been written for it.
 
@@ -240,12 +246,6 @@ class FineTuningResult(ModelResult[TuningRecord]):
             return self.plan.summary()
         value = "" if self.headline is None else f": {metric_in_words(self.headline)}"
         return f"{self.record.model.name} on {self.record.dataset.name}{value}"
-
-    def places(self) -> Mapping[str, object]:
-        """The model, and the report."""
-        saved = None if self.found is None else self.found.saved_model
-        model = {} if self.out is None or saved is None else {"Model": self.out / saved}
-        return {**model, **super().places()}
 
     @property
     def headline(self) -> MetricRecord | None:
