@@ -30,7 +30,7 @@ from crossgraft.errors import CrossgraftError, DataError, MissingWeightsError, R
 from crossgraft.metrics.record import ThresholdRecord
 from crossgraft.models.adapted import look
 from crossgraft.models.classifier import Classifier, ClassifierRecipe, read_recipe, rebuild_classifier
-from crossgraft.models.device import explain_missing_operations, move_to_device
+from crossgraft.models.device import explain_lost_device, explain_missing_operations, move_to_device
 from crossgraft.models.penultimate import forget_caches
 from crossgraft.models.sources.local_checkpoint import check_fit
 from crossgraft.models.trusted_code import TrustedCode, trusted_code
@@ -389,6 +389,7 @@ def _refuse_misfit(classifier: Classifier, device: str, path: Path) -> None:
         with (
             torch.random.fork_rng(devices=[device] if torch.device(device).type == "cuda" else []),
             explain_missing_operations(name, device),
+            explain_lost_device(device),
         ):
             shape = tuple(look(classifier).shape)
     except (CrossgraftError, torch.OutOfMemoryError):

@@ -8,9 +8,18 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from crossgraft.errors import DataError, MissingWeightsError, RunDirectoryError, StorageError, UsageError, WeightsMismatchError
+from crossgraft.errors import (
+    DataError,
+    DeviceLostError,
+    MissingWeightsError,
+    RunDirectoryError,
+    StorageError,
+    UsageError,
+    WeightsMismatchError,
+)
 from crossgraft.models.classifier import make_classifier
 from crossgraft.models.load import load_backbone
+from crossgraft.tune.saving import saved_model
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.tune.sim import RhoSim
@@ -229,3 +238,12 @@ def test_a_model_of_a_version_that_knew_fewer_fields_is_read_and_one_that_lost_t
     path.write_text(json.dumps({**whole, "checksums": known}))
     with pytest.raises(DataError, match="was changed after it was written: batch_norm"):
         load_saved_model(tmp_path / "model")
+
+
+def test_a_card_that_fails_says_nothing_of_the_files(classifier, tmp_path, monkeypatch):
+    def lost(_):
+        raise RuntimeError("CUDA error: unspecified launch failure")
+
+    monkeypatch.setattr(saved_model, "look", lost)
+    with pytest.raises(DeviceLostError, match="The device meta failed"):
+        saved_model._refuse_misfit(classifier, "meta", tmp_path)  # any device but the CPU
