@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from crossgraft.compute import resolve_device
+from crossgraft.compute import is_out_of_memory, resolve_device
 from crossgraft.data import Split
 from crossgraft.errors import CrossgraftError, DataError, MissingWeightsError, RunDirectoryError, WeightsMismatchError
 from crossgraft.metrics.record import ThresholdRecord
@@ -392,9 +392,11 @@ def _refuse_misfit(classifier: Classifier, device: str, path: Path) -> None:
             explain_lost_device(device),
         ):
             shape = tuple(look(classifier).shape)
-    except (CrossgraftError, torch.OutOfMemoryError):
+    except CrossgraftError:
         raise
     except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+        if is_out_of_memory(error):
+            raise
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise DataError(f"{path} does not fit its network {name}: {reason}. Restore the file.") from error
     finally:

@@ -240,10 +240,17 @@ def test_a_model_of_a_version_that_knew_fewer_fields_is_read_and_one_that_lost_t
         load_saved_model(tmp_path / "model")
 
 
-def test_a_card_that_fails_says_nothing_of_the_files(classifier, tmp_path, monkeypatch):
-    def lost(_):
-        raise RuntimeError("CUDA error: unspecified launch failure")
+@pytest.mark.parametrize(
+    ("words", "device", "error", "said"),
+    [
+        ("CUDA error: unspecified launch failure", "meta", DeviceLostError, "The device meta failed"),  # any but the CPU
+        ("DefaultCPUAllocator: can't allocate memory", "cpu", RuntimeError, "^DefaultCPUAllocator"),
+    ],
+)
+def test_a_card_or_a_memory_that_fails_says_nothing_of_the_files(classifier, tmp_path, monkeypatch, words, device, error, said):
+    def fails(_):
+        raise RuntimeError(words)
 
-    monkeypatch.setattr(saved_model, "look", lost)
-    with pytest.raises(DeviceLostError, match="The device meta failed"):
-        saved_model._refuse_misfit(classifier, "meta", tmp_path)  # any device but the CPU
+    monkeypatch.setattr(saved_model, "look", fails)
+    with pytest.raises(error, match=said):
+        saved_model._refuse_misfit(classifier, device, tmp_path)
