@@ -62,7 +62,7 @@ class MultiClassTask(Task):
         return scipy.special.softmax(logits.astype(np.float64) / (1.0 if temperature is None else temperature), axis=1)
 
     def likelihood_slope(self, logits: Logits, targets: Targets) -> Callable[[float], float]:
-        """Of the likelihood of the true classes: mean_i (E_p[z] − z_y)."""
+        """For the true classes: mean_i (E_p[z] − z_y)."""
         true = logits[np.arange(len(logits)), targets]
 
         def slope(inverse: float) -> float:

@@ -64,7 +64,7 @@ class MultiLabelTask(Task):
         return scipy.special.expit(logits.astype(np.float64) / (1.0 if temperature is None else temperature))
 
     def likelihood_slope(self, logits: Logits, targets: Targets) -> Callable[[float], float]:
-        """Of the likelihood of all labels of an image, and of their absence."""
+        """For all labels of an image, and their absence."""
         signed = np.where(targets == 1, logits, -logits)
 
         def slope(inverse: float) -> float:
