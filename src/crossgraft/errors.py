@@ -164,8 +164,8 @@ def located(error: CrossgraftError, place: str) -> CrossgraftError:
     return plain(text)
 
 
-def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
-    """The registered names closest to ``name`` in spelling, best first; one word of a name may be meant, too.
+def nearest_names(name: str, known: Iterable[str]) -> list[str]:
+    """The at most three registered names closest to ``name`` in spelling, best first; one word of a name may be meant, too.
 
     >>> nearest_names("lineer", ["leep", "linear_probe", "logme"])
     ['linear_probe', 'leep']
@@ -185,7 +185,7 @@ def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[st
         for candidate, value in closeness.items()
         if value > 0
     }
-    return sorted(ranks, key=lambda candidate: ranks[candidate])[:limit]
+    return sorted(ranks, key=lambda candidate: ranks[candidate])[:3]
 
 
 _CLOSE = 0.6

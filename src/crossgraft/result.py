@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from crossgraft.words.notebook import Plot
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
-_ROWS_SHOWN = 10
 EXIT_PARTIAL = 6
 """What the command line ends with where some trainings failed, and the others are done."""
 
@@ -134,7 +133,7 @@ class Result(ABC, Generic[RecordT]):
         from crossgraft.report.notebook import record_as_html
 
         frame = None if self.found is None else self._most_important()
-        return record_as_html(self.shown, summary=self.summary(), frame=frame, most_rows=_ROWS_SHOWN)
+        return record_as_html(self.shown, summary=self.summary(), frame=frame)
 
     def _most_important(self) -> pd.DataFrame:
         """Rows and columns of ``to_frame`` that a notebook shows."""

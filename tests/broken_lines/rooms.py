@@ -73,7 +73,7 @@ MUTATIONS = {
     "unit/centre/test_centre.py": [("centre/verb.py", "len(models) < _FEWEST", "len(models) < 1")],
     "unit/variants/test_compare.py": [("variants/study.py", "max(everything - (plans.expected_seconds or 0.0), 0.0)", "0.0")],
     "unit/audit/test_objective_heads.py": [
-        ("audit/mitigation/_objective_head.py", "/ (2 * inverse_penalty * len(features))", "/ len(features)"),
+        ("audit/mitigation/_objective_head.py", "/ (2 * len(features))", "/ len(features)"),
         ("audit/mitigation/_objective_head.py", "copies = objective.fewest_per_group", "copies = 1"),
         ("audit/mitigation/group_dro.py", 'GroupDRO(self.eta, "domains_and_classes")', "GroupDRO(self.eta)"),
     ],

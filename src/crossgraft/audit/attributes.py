@@ -287,14 +287,12 @@ class AttributeDraw(NamedTuple):
         dev: Rows to train and select with: positives at the share, negatives without the attribute.
         iid: Test rows like those.
         dev_share: Share of the positives of ``dev`` that have it: of 31 not 0.1, but 3 / 31.
-        iid_share: The same of ``iid``.
     """
 
     share: float
     dev: np.ndarray
     iid: np.ndarray
     dev_share: float
-    iid_share: float
 
 
 class AttributeProtocol(NamedTuple):
@@ -408,7 +406,6 @@ def draw_protocol(
                 dev=np.sort(np.r_[dev.positives(per_class, carrying), negatives]),
                 iid=np.sort(np.r_[test.positives(per_cell, carrying_test), n0]),
                 dev_share=carrying / per_class,
-                iid_share=carrying_test / per_cell,
             )
         )
     ood, aligned, clean = (np.sort(np.r_[pair]) for pair in ((p0, n1), (p1, n0), (p0, n0)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from crossgraft.audit.checklist_answers import AUDIT_ANSWERS
 from crossgraft.audit.letters import are_too_small, large_enough
-from crossgraft.audit.page_frequency import frequency_section, frequency_text_section
+from crossgraft.audit.page_frequency import frequency_section
 from crossgraft.audit.page_numbers import (
     differences_section,
     ends_cell,
@@ -22,7 +22,7 @@ from crossgraft.audit.page_numbers import (
     with_mitigation,
 )
 from crossgraft.audit.plots import OodCurve, RelianceCurve, ood_figure, reliance_figure
-from crossgraft.audit.record import AGAINST, REMARK, AuditEntry, AuditMetric, AuditPoint, AuditRecord
+from crossgraft.audit.record import AGAINST, REMARK, AuditEntry, AuditMetric, AuditRecord
 from crossgraft.audit.words import OUTCOMES, answer_in_words, headline
 from crossgraft.data.page import data_facts, data_gallery, unreadable_files
 from crossgraft.edit.words import LEAST_RMS, little_changed
@@ -46,7 +46,7 @@ from crossgraft.report.verdict import (
     provenance_section,
     references_section,
     unsound_data,
-    verdict_blocks,
+    verdict_section,
     warned_of_data,
 )
 from crossgraft.words.formatting import NumberFormat, counted, joined, percent, small_percent
@@ -158,7 +158,6 @@ _LEVELS = NumberFormat(decimals=2)
 _DECIBELS = NumberFormat(decimals=1)
 _OVER_PATIENTS = Column("Over patients", numeric=True, csv_titles=("patients_low", "patients_high"), page_only=True)
 _MOST_FIGURES = 12
-_OF_PATIENTS = ("demographic", "anatomical")
 _CAPTION = (
     "AUC on test images like those of training (i.i.d.) and where the artefact goes against the class (o.o.d.), mean over folds "
     "with intervals of 95 %. Dotted: a model that sees nothing but the artefact."
@@ -196,12 +195,8 @@ def audit_heading(source: Source[AuditRecord]) -> Heading:
 def audit_verdict_section(source: Source[AuditRecord]) -> Section:
     """Outcomes with their reasons, and the artefacts in the user's images."""
     record = source.record
-    blocks: list[Block] = [
-        *verdict_blocks(answer_in_words(record), caveats_of(source, AUDIT_CAVEATS), after_audit(source)),
-        *_figures(source),
-        *data_gallery(source.thumbnails),
-    ]
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    caveats, shown = caveats_of(source, AUDIT_CAVEATS), [*_figures(source), *data_gallery(source.thumbnails)]
+    return verdict_section(answer_in_words(record), caveats, after_audit(source), *shown)
 
 
 def outcomes_section(source: Source[AuditRecord]) -> Section | None:
@@ -386,8 +381,8 @@ def _figures(source: Source[AuditRecord]) -> list[Block]:
             RelianceCurve(
                 named_entry(entry) if has_several else with_mitigation(entry),
                 [point.share for point in entry.points],
-                [_interval(point, "iid") for point in entry.points],
-                [_interval(point, "ood") for point in entry.points],
+                [Interval.of(point.metric("iid")) for point in entry.points],
+                [Interval.of(point.metric("ood")) for point in entry.points],
             ),
             identifier=f"{source.prefix}curve-{place}",
         )
@@ -413,7 +408,7 @@ def _beside_levels(source: Source[AuditRecord], swept: Sequence[AuditEntry]) -> 
                         entry.confounder, several=len({each.confounder.partition(AGAINST)[0] for each in entries}) > 1
                     ),
                     [point.share for point in entry.points],
-                    [_interval(point, "ood") for point in entry.points],
+                    [Interval.of(point.metric("ood")) for point in entry.points],
                 )
                 for entry in entries
             ],
@@ -431,14 +426,9 @@ def _level_in_words(confounder: str, *, several: bool) -> str:
     return f"{artefact if several else ''} against {other or 'images without it'}".strip()
 
 
-def _interval(point: AuditPoint, name: str) -> Interval:
-    metric = point.metric(name)
-    return Interval(None, None, None) if metric is None else Interval(metric.value, metric.low, metric.high)
-
-
 def _place(leaf: str | None) -> str:
     """From the root of MICCAT."""
-    return "" if leaf is None else f"{'patient' if leaf in _OF_PATIENTS else 'environment'} › {leaf}"
+    return "" if leaf is None else f"{'patient' if leaf in ('demographic', 'anatomical') else 'environment'} › {leaf}"
 
 
 def _explained(record: AuditRecord) -> str:
@@ -477,7 +467,7 @@ REPORT = Kind(
         outcomes_section,
         differences_section,
         readable_section,
-        frequency_text_section,
+        frequency_section,
         audit_verdict_section,
     ),
     answers=AUDIT_ANSWERS,

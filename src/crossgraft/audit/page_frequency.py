@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from crossgraft.audit.page_numbers import ends_cell, metric_cell
 from crossgraft.audit.plots import (
     MOST_DRAWN_ARTEFACTS,
     BandCurve,
@@ -16,7 +17,6 @@ from crossgraft.audit.plots import (
 from crossgraft.audit.record import (
     ArtefactFrequencies,
     AuditFrequencies,
-    AuditMetric,
     AuditRecord,
     Band,
     BandRecord,
@@ -72,22 +72,6 @@ def frequency_section(source: Source[AuditRecord]) -> Section | None:
         if model.bands is not None:
             blocks += [_band_figure(source, model.model, model.bands), _band_table(model.bands)]
     blocks += [*_rank_blocks(frequencies), *_rank_figures(source, frequencies.ranks), *_notes(frequencies)]
-    return Section(name="frequency", title="Frequencies", part="evidence", blocks=blocks)
-
-
-def frequency_text_section(source: Source[AuditRecord]) -> Section | None:
-    """The same without figures, for the terminal."""
-    frequencies = source.record.frequency
-    if frequencies is None:
-        return None
-    bands = [_band_table(model.bands) for model in frequencies.models if model.bands is not None]
-    blocks: list[Block] = [
-        *_overlap_blocks(frequencies),
-        *_share_blocks(frequencies.models),
-        *bands,
-        *_rank_blocks(frequencies),
-        *_notes(frequencies),
-    ]
     return Section(name="frequency", title="Frequencies", part="evidence", blocks=blocks)
 
 
@@ -155,12 +139,6 @@ def _share_blocks(models: Sequence[ModelFrequencies]) -> list[Block]:
     if not rows:
         return []
 
-    def of_metric(metric: AuditMetric | None) -> Cell:
-        return number(None if metric is None else metric.value, NUMBERS)
-
-    def ends(metric: AuditMetric | None) -> Cell:
-        return interval(None, None, NUMBERS) if metric is None else interval(metric.low, metric.high, NUMBERS)
-
     table = table_of(
         rows,
         [
@@ -168,10 +146,13 @@ def _share_blocks(models: Sequence[ModelFrequencies]) -> list[Block]:
             (Column("Confounder"), lambda row: words(row[1].confounder)),
             (Column("Gradient of"), lambda row: words(_OBJECTIVES.get(row[1].objective, row[1].objective))),
             (Column("Share", numeric=True), lambda row: number(row[2].share, _SHARE)),
-            (Column("Overlap with before", numeric=True), lambda row: of_metric(row[2].kept)),
-            (Column("95 % interval", numeric=True, csv_titles=("kept low", "kept high")), lambda row: ends(row[2].kept)),
-            (Column("With the artefact", numeric=True), lambda row: of_metric(row[2].overlap)),
-            (Column("95 % interval", numeric=True, csv_titles=("overlap low", "overlap high")), lambda row: ends(row[2].overlap)),
+            (Column("Overlap with before", numeric=True), lambda row: metric_cell(row[2].kept)),
+            (Column("95 % interval", numeric=True, csv_titles=("kept low", "kept high")), lambda row: ends_cell(row[2].kept)),
+            (Column("With the artefact", numeric=True), lambda row: metric_cell(row[2].overlap)),
+            (
+                Column("95 % interval", numeric=True, csv_titles=("overlap low", "overlap high")),
+                lambda row: ends_cell(row[2].overlap),
+            ),
             (Column("Before", numeric=True, page_only=True), lambda row: number(row[1].overlap_before, NUMBERS)),
         ],
         caption="Learning priority by share of positives with the artefact",
@@ -232,7 +213,7 @@ def _band_figure(source: Source[AuditRecord], model: str, bands: BandRecord) -> 
         BandCurve(
             name,
             [point.cutoff for point in bands.points if point.kind == kind],
-            [Interval(point.value, point.low, point.high) for point in bands.points if point.kind == kind],
+            [Interval.of(point) for point in bands.points if point.kind == kind],
         )
         for kind, name in (("low", "low-pass"), ("high", "high-pass"))
     ]

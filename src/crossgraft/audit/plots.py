@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from crossgraft.audit.reliance import CHANCE
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.plots.svg import INK, OKABE_ITO, SMALL_PIXELS, draw, framed_axes, shortened
 
+_WIDTH = 410
 _MARGINS = (46, 62, 26, 46)  # names of curves stand at the right
-CHANCE = 0.5
 
 
 class RelianceCurve(NamedTuple):
@@ -36,9 +37,9 @@ class RelianceCurve(NamedTuple):
     ood: Sequence[Interval]
 
 
-def reliance_figure(curve: RelianceCurve, *, identifier: str, width: float = 330, height: float = 260) -> Markup:
+def reliance_figure(curve: RelianceCurve, *, identifier: str) -> Markup:
     """Both curves with their intervals, chance, and a model that sees nothing but the artefact."""
-    shares = np.array(curve.shares)
+    shares, width, height = np.array(curve.shares), 330, 260
 
     def paint(figure: Figure) -> None:
         below = "Share of positives with the artefact"
@@ -93,23 +94,21 @@ class OodCurve(NamedTuple):
 MOST_OOD_CURVES, _CURVE_CHARACTERS = 5, 50
 
 
-def ood_figure(title: str, curves: Sequence[OodCurve], *, identifier: str, width: float = 410, height: float = 260) -> Markup:
+def ood_figure(title: str, curves: Sequence[OodCurve], *, identifier: str) -> Markup:
     """O.o.d. AUC of several artefacts of one model, with intervals, and chance.
 
     Args:
         title: Name of the model.
         curves: The first ``MOST_OOD_CURVES`` are drawn.
         identifier: Unique on the page.
-        width: Width in CSS pixels.
-        height: Height in CSS pixels without the legend.
     """
     drawn = curves[:MOST_OOD_CURVES]
     top = _ABOVE + _LEGEND_ROW * len(drawn)
-    tall = height + _LEGEND_ROW * len(drawn)
+    tall = 260 + _LEGEND_ROW * len(drawn)
 
     def paint(figure: Figure) -> None:
         below = "Share of positives with the artefact"
-        axes = framed_axes(figure, width, tall, (*_SIDES, top, _BELOW), title=title, x_label=below)
+        axes = framed_axes(figure, _WIDTH, tall, (*_SIDES, top, _BELOW), title=title, x_label=below)
         axes.set(xlim=(0, float(drawn[0].shares[-1])), ylim=(-0.02, 1.02), ylabel="O.o.d. AUC")
         axes.xaxis.set_major_locator(FixedLocator([0, 0.2, 0.5, 0.8, 1]))
         axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
@@ -122,7 +121,7 @@ def ood_figure(title: str, curves: Sequence[OodCurve], *, identifier: str, width
     ends = ", ".join(
         f"{curve.name} {'unknown' if (last := curve.values[-1].value) is None else f'{last:.2f}'}" for curve in drawn
     )
-    return draw(width, tall, paint, identifier=identifier, label=f"{title}: o.o.d. AUC by share; at the largest share {ends}.")
+    return draw(_WIDTH, tall, paint, identifier=identifier, label=f"{title}: o.o.d. AUC by share; at the largest share {ends}.")
 
 
 def _draw_curve(
@@ -187,15 +186,7 @@ class BandCurve(NamedTuple):
     values: Sequence[Interval]
 
 
-def spectra_figure(
-    title: str,
-    frequencies: Sequence[float],
-    curves: Sequence[SpectrumCurve],
-    *,
-    identifier: str,
-    width: float = 410,
-    height: float = 270,
-) -> Markup:
+def spectra_figure(title: str, frequencies: Sequence[float], curves: Sequence[SpectrumCurve], *, identifier: str) -> Markup:
     """Draw spectra as multiples of a flat one, so that 1 is as much as there would be if all frequencies had alike.
 
     Args:
@@ -203,16 +194,14 @@ def spectra_figure(
         frequencies: Cycles per pixel of the input, by ring.
         curves: Curves, at most ``MOST_DRAWN_ARTEFACTS`` of artefacts.
         identifier: Unique on the page.
-        width: Width in CSS pixels.
-        height: Height in CSS pixels without the legend.
     """
     rows = math.ceil(len(curves) / 2)
     top = _ABOVE + _LEGEND_ROW * rows
-    tall = height + _LEGEND_ROW * rows
+    tall = 270 + _LEGEND_ROW * rows
 
     def paint(figure: Figure) -> None:
         below = "Cycles per pixel of the input"
-        axes = framed_axes(figure, width, tall, (*_SIDES, top, _BELOW), title=title, x_label=below)
+        axes = framed_axes(figure, _WIDTH, tall, (*_SIDES, top, _BELOW), title=title, x_label=below)
         axes.set(xlim=(0, _NYQUIST), ylim=(_LEAST, _MOST), yscale="log", ylabel="Share, 1 = even")
         axes.yaxis.set_major_locator(FixedLocator([0.01, 0.1, 1, 10, 100]))
         axes.yaxis.set_minor_locator(NullLocator())
@@ -226,7 +215,7 @@ def spectra_figure(
         axes.legend(loc="lower left", bbox_to_anchor=(-0.03, 1), ncols=2, borderaxespad=0, handlelength=1.8)
 
     names = ", ".join(curve.name for curve in curves)
-    return draw(width, tall, paint, identifier=identifier, label=f"{title}: spectra by frequency: {names}.")
+    return draw(_WIDTH, tall, paint, identifier=identifier, label=f"{title}: spectra by frequency: {names}.")
 
 
 _MAP_LEFT, _MAP_ROW, _MAP_COLUMNS, _KEY = 92, 24, 48, 40
@@ -246,9 +235,7 @@ class PriorityBar(NamedTuple):
     values: Sequence[float]
 
 
-def priority_map_figure(
-    title: str, frequencies: Sequence[float], rows: Sequence[PriorityBar], *, identifier: str, width: float = 410
-) -> Markup:
+def priority_map_figure(title: str, frequencies: Sequence[float], rows: Sequence[PriorityBar], *, identifier: str) -> Markup:
     """Learning priorities as a heat map: a row for each network, a column for each band, as multiples of a flat one.
 
     Args:
@@ -256,7 +243,6 @@ def priority_map_figure(
         frequencies: Cycles per pixel of the input, by ring; ring 0 is left out.
         rows: Networks, the first one at the top.
         identifier: Unique on the page.
-        width: Width in CSS pixels.
     """
     shown = np.array([np.asarray(row.values[1:]) for row in rows]) * (len(frequencies) - 1)
     per_column = max(1, math.ceil(shown.shape[1] / _MAP_COLUMNS))
@@ -268,7 +254,7 @@ def priority_map_figure(
 
     def paint(figure: Figure) -> None:
         margins, below = (_MAP_LEFT, _SIDES[1], _ABOVE, _BELOW + _KEY), "Cycles per pixel of the input"
-        axes = framed_axes(figure, width, tall, margins, title=title, x_label=below)
+        axes = framed_axes(figure, _WIDTH, tall, margins, title=title, x_label=below)
         axes.set(xlim=(0, _NYQUIST), ylim=(len(rows), 0))
         axes.yaxis.set_major_locator(FixedLocator([place + 0.5 for place in range(len(rows))]))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda _, place: rows[place].name if place is not None else ""))
@@ -277,7 +263,7 @@ def priority_map_figure(
         for place, row in enumerate(binned.tolist()):
             for left, right, value in zip(edges, edges[1:], row, strict=False):
                 _shade(axes, (left, place + 0.04), right - left, 0.92, value)
-        key = figure.add_axes((_MAP_LEFT / width, 14 / tall, (width - _MAP_LEFT - _SIDES[1]) / width, 9 / tall))
+        key = figure.add_axes((_MAP_LEFT / _WIDTH, 14 / tall, (_WIDTH - _MAP_LEFT - _SIDES[1]) / _WIDTH, 9 / tall))
         key.set(xlim=(0, _MAP_MOST), ylim=(0, 1))
         for place in range(30):
             _shade(key, (place / 10, 0), 0.1, 1, place / 10 + 0.05)
@@ -289,7 +275,7 @@ def priority_map_figure(
 
     names = ", ".join(row.name for row in rows)
     return draw(
-        width, tall, paint, identifier=identifier, label=f"{title}: learning priority by frequency: {names}.", is_filled=True
+        _WIDTH, tall, paint, identifier=identifier, label=f"{title}: learning priority by frequency: {names}.", is_filled=True
     )
 
 
@@ -299,16 +285,7 @@ def _shade(axes: Axes, corner: tuple[float, float], wide: float, tall: float, va
     axes.add_patch(Rectangle(corner, wide, tall, color=OKABE_ITO[0], alpha=opacity, linewidth=0))
 
 
-def bands_figure(
-    title: str,
-    curves: Sequence[BandCurve],
-    *,
-    clean: float | None,
-    chance: float,
-    identifier: str,
-    width: float = 410,
-    height: float = 288,
-) -> Markup:
+def bands_figure(title: str, curves: Sequence[BandCurve], *, clean: float | None, chance: float, identifier: str) -> Markup:
     """Draw AUC by cutoff with its interval, chance, and the AUC of the images as they are.
 
     Args:
@@ -317,14 +294,12 @@ def bands_figure(
         clean: AUC of the images as they are.
         chance: Value of what does not look at the images.
         identifier: Unique on the page.
-        width: Width in CSS pixels.
-        height: Height in CSS pixels.
     """
-    ticks = [1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2]
+    height, ticks = 288, [1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2]
 
     def paint(figure: Figure) -> None:
         margins, below = (*_SIDES, _ABOVE + _LEGEND_ROW, _BELOW), "Cutoff, cycles per pixel of the images"
-        axes = framed_axes(figure, width, height, margins, title=title, x_label=below)
+        axes = framed_axes(figure, _WIDTH, height, margins, title=title, x_label=below)
         axes.set(xscale="log", ylim=(-0.02, 1.02), ylabel="AUC")
         axes.xaxis.set_major_locator(FixedLocator(ticks))
         axes.xaxis.set_minor_locator(NullLocator())
@@ -341,4 +316,4 @@ def bands_figure(
         axes.legend(loc="lower left", bbox_to_anchor=(-0.03, 1), ncols=3, borderaxespad=0, handlelength=1.8)
 
     names = " and ".join(curve.name for curve in curves)
-    return draw(width, height, paint, identifier=identifier, label=f"{title}: AUC by cutoff of {names}.")
+    return draw(_WIDTH, height, paint, identifier=identifier, label=f"{title}: AUC by cutoff of {names}.")

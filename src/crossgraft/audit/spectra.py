@@ -11,6 +11,7 @@ from jaxtyping import Float, Float64, Integer
 from scipy.stats import rankdata
 
 from crossgraft.audit.learning_priority import exceeds_rounding, network_inputs, shorter_side
+from crossgraft.audit.record import Band
 from crossgraft.audit.subjects import Subject
 from crossgraft.data import Dataset
 from crossgraft.data.rows import ImageRows
@@ -204,7 +205,6 @@ def risk_rank(
     return RiskRank(spearman(first, second), p_value, number, None)
 
 
-Band = Literal["low", "high"]
 BandMetric = Literal["auc", "balanced_accuracy"]
 CUTOFFS = (1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2)
 """Cycles per pixel; from about two waves across an image of 224 pixels to the Nyquist frequency."""

@@ -14,7 +14,7 @@ from crossgraft.audit.explained import NO_START, Explained, Start, explain
 from crossgraft.audit.group_metrics import GroupMetrics, group_metrics
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.pull import Pull
-from crossgraft.audit.reliance import ExactTestScores, flip_effect
+from crossgraft.audit.reliance import flip_effect
 from crossgraft.audit.subjects import Probabilities, Subject
 from crossgraft.data import Dataset
 from crossgraft.data.transforms import prepare_batch
@@ -221,7 +221,6 @@ def audit_trained(
     clean_scores, after = known[:, column], subject.probabilities(edited, reporter)[:, column]
     labels, patients = is_positive.astype(np.int64), images.groups
     ood = np.where(is_positive, clean_scores, after)
-    scores = ExactTestScores(clean_scores[is_positive], after[is_positive], clean_scores[~is_positive], after[~is_positive])
     with_class = np.where(is_positive, after, clean_scores)
     drop = auc_difference(clean_scores, ood, labels, patients)
     reverse = auc_difference(clean_scores, with_class, labels, patients)
@@ -248,8 +247,8 @@ def audit_trained(
         shams=asked.shams,
         fewest=fewest,
         decided_otherwise=(float(changed[is_positive].mean()), float(changed[~is_positive].mean())),
-        flip_effect_positives=flip_effect(scores.positives, scores.positives_edited),
-        flip_effect_negatives=flip_effect(scores.negatives, scores.negatives_edited),
+        flip_effect_positives=flip_effect(clean_scores[is_positive], after[is_positive]),
+        flip_effect_negatives=flip_effect(clean_scores[~is_positive], after[~is_positive]),
         groups=group_metrics(
             np.r_[clean_scores, after],
             np.r_[labels, labels],

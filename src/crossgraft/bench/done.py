@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossgraft.bench.job import JOBS, NAMED, is_named_by
 from crossgraft.bench.lease import DONE, end_of
-from crossgraft.bench.rounds import states_of
+from crossgraft.bench.rounds import LOOK_SECONDS, states_of
 from crossgraft.bench.study import Cell, Study
 from crossgraft.errors import DataError
 from crossgraft.words.text_table import text_table
@@ -126,7 +126,6 @@ def _beside(name: str, factors: Sequence[str]) -> str:
     return f"result_{name}" if name in (*factors, "job", *OF_THE_RUN) else name
 
 
-LOOK_SECONDS = 1.0
 MOST_LEVELS = 12
 
 

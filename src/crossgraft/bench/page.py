@@ -24,7 +24,7 @@ from crossgraft.report.verdict import (
     of_check,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.words.formatting import NumberFormat, counted, duration
 
@@ -54,15 +54,13 @@ def study_verdict_section(source: Source[StudyRecord]) -> Section:
             + [word for name, value in [*kept, *flags] for word in ([name] if value is None else [name, value])]
         )
         following = Following(line, "to do what is missing")
-    blocks = verdict_blocks(_answer(record), caveats_of(source, STUDY_CAVEATS), following)
-    if record.differences:
-        blocks.append(_differences_figure(record, f"{source.prefix}differences"))
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    figure = [_differences_figure(record, f"{source.prefix}differences")] if record.differences else []
+    return verdict_section(_answer(record), caveats_of(source, STUDY_CAVEATS), following, *figure)
 
 
 def _differences_figure(record: StudyRecord, identifier: str) -> Figure:
     shown = record.differences[:MOST_DRAWN]
-    rows = [IntervalRow(each.level, Interval(each.value, each.low, each.high)) for each in shown]
+    rows = [IntervalRow(each.level, Interval.of(each)) for each in shown]
     x_label = f"{record.metric} minus that of {shown[0].reference}"
     caption = "Means of paired differences, with 95 % intervals."
     if left_out := len(record.differences) - len(shown):

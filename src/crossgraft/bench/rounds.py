@@ -28,6 +28,7 @@ from crossgraft.bench.lease import (
 )
 from crossgraft.errors import CrossgraftError, StorageError
 from crossgraft.progress import Reporter, Stage
+from crossgraft.running.jobs import error_in_one_line
 from crossgraft.storage.atomic import this_process
 
 LOOK_SECONDS = 1.0
@@ -201,7 +202,7 @@ def _round(
     try:
         running: dict[Future[Any], list[StudyJob]] = {executor.submit(do_jobs, folder, task, **told): task for task in tasks}
     except RuntimeError as error:  # a pool that is broken takes nothing
-        return _in_one_line(error), False
+        return _shortened(error), False
     given_back: SimpleQueue[Future[Any]] = SimpleQueue()
     for future in running:
         future.add_done_callback(given_back.put)
@@ -250,15 +251,15 @@ def _heard(future: Future[Any]) -> str | list[str]:
     """How jobs ended, or what an engine says of those that it lost; what they raised is raised."""
     try:
         result = future.result()
-    except (Exception, CancelledError) as error:
-        return _in_one_line(error)
+    except (Exception, CancelledError) as error:  # engines raise many kinds for what they have lost
+        return _shortened(error)
     if isinstance(result, CrossgraftError):
         raise result
     return result
 
 
-def _in_one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
+def _shortened(error: BaseException) -> str:
+    text = error_in_one_line(error)
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 

@@ -149,11 +149,35 @@ def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: All
     cells = list(_cells(content, levels))
     if not cells:
         raise UsageError(f"The study {name} has no job: what it excludes is all there is.")
-    included = list(_patterns(content, "include", levels))
     try:
         maker = JobMaker(command, num_threads=num_threads, allow_code=allow_code)
     except CrossgraftError as error:
         raise InPlaceError(error, "command") from error
+    jobs = _jobs(content, maker, fixed, cells, levels)
+    rows = _rows(content, levels)
+    factors = {factor: list(dict.fromkeys(cell[factor] for cell in cells if factor in cell)) for factor in levels}
+    return Study(
+        name=name,
+        title=str(content.get("title") or name),
+        command=command,
+        factors=factors,
+        cells=cells,
+        jobs=jobs,
+        rows=rows,
+        content=content,
+        **_comparison(content, {**factors, **rows}, next(iter(rows), None)),
+    )
+
+
+def _jobs(
+    content: Mapping[str, Any],
+    maker: JobMaker,
+    fixed: Mapping[str, Any],
+    cells: Sequence[Cell],
+    levels: Mapping[str, Mapping[str, Any]],
+) -> list[StudyJob]:
+    """The job of each cell; two cells of one job would be counted twice."""
+    included = list(_patterns(content, "include", levels))
     jobs: dict[str, tuple[StudyJob, Cell]] = {}
     for cell in cells:
         values, own = dict(fixed), {}
@@ -166,26 +190,14 @@ def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: All
         except CrossgraftError as error:
             raise _blamed(error, fixed, cell, levels, own) from error
         _, twin = jobs.setdefault(job.key, (job, cell))
-        if twin is not cell:  # it would be counted twice
+        if twin is not cell:
             differ = [factor for factor, level in cell.items() if level != twin.get(factor)]
             one, other = (", ".join(f"{factor} {each[factor]}" for factor in differ) for each in (twin, cell))
             error = UsageError(
                 f"The cells {one} and {other} are the same job: nothing that decides its numbers differs. Leave one out."
             )
             raise InPlaceError(error, *((SETTINGS,) if SETTINGS in differ else ("grid", differ[0])))
-    rows = _rows(content, levels)
-    factors = {factor: list(dict.fromkeys(cell[factor] for cell in cells if factor in cell)) for factor in levels}
-    return Study(
-        name=name,
-        title=str(content.get("title") or name),
-        command=command,
-        factors=factors,
-        cells=cells,
-        jobs=[job for job, _ in jobs.values()],
-        rows=rows,
-        content=content,
-        **_comparison(content, {**factors, **rows}, next(iter(rows), None)),
-    )
+    return [job for job, _ in jobs.values()]
 
 
 def _comparison(content: Mapping[str, Any], factors: Mapping[str, Sequence[str]], rows: str | None) -> dict[str, Any]:

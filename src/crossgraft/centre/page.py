@@ -9,7 +9,7 @@ from crossgraft.report.blocks import Block, Heading, Items, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, number, table_of, words
-from crossgraft.report.verdict import provenance_section, references_section, verdict_blocks
+from crossgraft.report.verdict import provenance_section, references_section, verdict_section
 from crossgraft.words.formatting import NumberFormat, counted
 
 _THREE = NumberFormat(decimals=3)
@@ -40,8 +40,7 @@ def centre_heading(source: Source[CentreRecord]) -> Heading:
 
 def centre_verdict_section(source: Source[CentreRecord]) -> Section:
     """The answer."""
-    blocks = verdict_blocks(answer_in_words(source.record), [], None)
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    return verdict_section(answer_in_words(source.record), [], None)
 
 
 def centre_section(source: Source[CentreRecord]) -> Section:

@@ -14,7 +14,7 @@ import pandas as pd
 from crossgraft.centre.page import answer_in_words
 from crossgraft.centre.record import CentredNetwork, CentreRecord
 from crossgraft.compare import ComparedNetwork
-from crossgraft.compare.compared import Given, as_typed, open_model
+from crossgraft.compare.compared import as_typed, open_model
 from crossgraft.compare.options import CENTRE, CentreOptions, asks_for_centre
 from crossgraft.compute import resolve_device
 from crossgraft.errors import UsageError
@@ -105,15 +105,15 @@ def compare_centre(models: Sequence[Any], options: CentreOptions, run: Run) -> C
     for each in (*models, options.before):
         trusted = trusted.and_also(each.code if isinstance(each, ModelSpec) else NOTHING)
 
-    def opened(given: Any, label: str) -> tuple[Given, ComparedNetwork]:
-        found = open_model(given, label, options, trusted, device=device, reporter=run.reporter)
-        if not isinstance(found.model, ComparedNetwork):
+    def opened(given: Any, label: str) -> ComparedNetwork:
+        network = open_model(given, label, options, trusted, device=device, reporter=run.reporter).model
+        if not isinstance(network, ComparedNetwork):
             raise UsageError(f"{label} is features on disk, which have no weights. Give a run or a network.")
-        return found, found.model
+        return network
 
     labels = _labels(models)
-    networks = {label: opened(each, label)[1] for label, each in zip(labels, models, strict=True)}
-    start = None if options.before is None else opened(options.before, "The start")[1]
+    networks = {label: opened(each, label) for label, each in zip(labels, models, strict=True)}
+    start = None if options.before is None else opened(options.before, "The start")
     _refuse_the_same(networks)
     typed = {
         **configuration(options),

@@ -38,7 +38,7 @@ from crossgraft.report.verdict import (
     of_check,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, count, counted, short_fingerprint
@@ -92,7 +92,6 @@ def after_check(source: Source[DataCheckRecord]) -> Following:
     return with_models_here(line, "for these images")
 
 
-_MOST_LISTED_IMAGES = 16  # in a cell of the table; the CSV beside the page lists more
 _ADVISORY = ("unsound", "warning", "notice")
 
 
@@ -115,8 +114,8 @@ def data_check_verdict_section(source: Source[DataCheckRecord]) -> Section:
         if not record.is_sound
         else "Warnings and notices are advice; they do not change the exit code."
     )
-    blocks = verdict_blocks(checked_in_words(record), caveats_of(source, CHECK_CAVEATS), after_check(source))
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Paragraph(meaning)])
+    caveats = caveats_of(source, CHECK_CAVEATS)
+    return verdict_section(checked_in_words(record), caveats, after_check(source), Paragraph(meaning))
 
 
 def each_class_section(source: Source[DataCheckRecord]) -> Section:
@@ -313,6 +312,9 @@ def _tables(record: DataCheckRecord, findings: list[FindingRecord]) -> list[Bloc
             notes=["Rows count from 1; a + joins images that belong together. findings.csv of the run lists up to 1000 groups."],
         )
     ]
+
+
+_MOST_LISTED_IMAGES = 16  # in a cell of the table; the CSV beside the page lists more
 
 
 def _rows(finding: FindingRecord, record: DataCheckRecord) -> Cell:

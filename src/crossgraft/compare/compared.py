@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 
 from crossgraft.compare import (
     ComparedNetwork,
@@ -18,6 +17,7 @@ from crossgraft.compare import (
     network_of_saved,
     read_stored_features,
 )
+from crossgraft.compare.networks import Model, Rows
 from crossgraft.compare.options import CentreOptions, CompareModelsOptions
 from crossgraft.data import Dataset
 from crossgraft.data.opening import open_divided
@@ -40,9 +40,7 @@ from crossgraft.tune.rows_of_run import (
 )
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 
-Model = ComparedNetwork | StoredFeatures
 _ALLOW = "Give the data of the runs, or allow others: --other-data."
-Rows = Int[np.ndarray, " _"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,10 @@ from jaxtyping import Int
 
 from crossgraft.compare import StoredFeatures, geometry_of_images, geometry_of_weights
 from crossgraft.compare.geometry_of_images import MapDraws
-from crossgraft.compare.geometry_subjects import Features, Later, Model, OtherImages, Say, SeenImages, Subjects
-from crossgraft.compare.looking import KeptImages, LayerPairs, Layers, Looked, Rows, Watch, choose_layers, look_at, map_shapes
+from crossgraft.compare.geometry_subjects import Features, Later, OtherImages, Say, SeenImages, Subjects
+from crossgraft.compare.looking import KeptImages, LayerPairs, Layers, Looked, Watch, choose_layers, look_at, map_shapes
 from crossgraft.compare.measures import Predicted, measure_features, own_predictions, probe_predictions, shared_mistakes
-from crossgraft.compare.networks import ComparedNetwork, untrained
+from crossgraft.compare.networks import ComparedNetwork, Model, Rows, untrained
 from crossgraft.compare.record import (
     ComparedModel,
     GeometryName,

@@ -7,17 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from crossgraft.compare.looking import KeptImages
-from crossgraft.compare.networks import ComparedNetwork, StoredFeatures
+from crossgraft.compare.networks import ComparedNetwork, Model, Rows
 from crossgraft.data import Dataset
 from crossgraft.data.rows import ImageRows
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 
-Model = ComparedNetwork | StoredFeatures
-Rows = Int[np.ndarray, " _"]
 Features = Float[np.ndarray, "num_images num_features"]
 
 

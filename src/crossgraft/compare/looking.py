@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Float32, Int
 from torch import Tensor, nn
 
-from crossgraft.compare.networks import ComparedNetwork
+from crossgraft.compare.networks import ComparedNetwork, Rows
 from crossgraft.compare.record import LayerGrid
 from crossgraft.data import Dataset
 from crossgraft.data.rows import ImageRows
@@ -217,7 +217,6 @@ class KeptImages:
 
 AT_ONCE = 32
 """Images that are decoded and prepared together."""
-Rows = Int[np.ndarray, " _"]
 OnBatch = Callable[[Rows, Mapping[str, Mapping[str, Tensor]]], object]
 """Gets the places of the images of a batch, and by network what each layer gave, pooled to one row per image."""
 

@@ -294,6 +294,9 @@ class ComparedNetwork:
         return next(parameter for parameter in self.module.parameters() if parameter.is_floating_point())
 
 
+Model = ComparedNetwork | StoredFeatures
+
+
 def network_of_backbone(backbone: Backbone) -> ComparedNetwork:
     """A pretrained network, or one with random weights."""
     return ComparedNetwork(

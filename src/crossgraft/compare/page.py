@@ -34,7 +34,7 @@ from crossgraft.report.verdict import (
     provenance_section,
     references_section,
     unsound_data,
-    verdict_blocks,
+    verdict_section,
     warned_of_data,
 )
 from crossgraft.words.formatting import count, counted, magnitude
@@ -181,7 +181,7 @@ def shared_mistakes_section(source: Source[ModelComparisonRecord]) -> Section | 
         return None
     rows: list[IntervalRow] = []
     for pair, mistakes in compared:
-        rows.append(IntervalRow(pair_in_words(pair), Interval(mistakes.value, mistakes.low, mistakes.high)))
+        rows.append(IntervalRow(pair_in_words(pair), Interval.of(mistakes)))
         beside = Interval(mistakes.independent, mistakes.independent_low, mistakes.independent_high)
         rows.append(IntervalRow("if mistakes were independent", beside, is_overall=True))
     drawing = intervals_figure(rows, x_label="Both right or both wrong", identifier=f"{source.prefix}mistakes")
@@ -236,8 +236,7 @@ def comparison_heading(source: Source[ModelComparisonRecord]) -> Heading:
 def comparison_verdict_section(source: Source[ModelComparisonRecord]) -> Section:
     """The answer, with what limits it and what to type next."""
     caveats = caveats_of(source, MODEL_COMPARISON_CAVEATS)
-    blocks = verdict_blocks(answer_in_words(source.record), caveats, after_comparison(source))
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    return verdict_section(answer_in_words(source.record), caveats, after_comparison(source))
 
 
 def side_by_side_section(source: Source[ModelComparisonRecord]) -> Section | None:

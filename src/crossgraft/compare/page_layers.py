@@ -229,7 +229,7 @@ def _curves(source: Source[ModelComparisonRecord], pairs: list[ModelPair]) -> li
         floor = [row.untrained for row in first.cca]
         curves.append(LayerCurve("untrained networks", floor, [None] * len(floor), is_untrained=True))
     drawn = [
-        layer_curves_figure(layers, curves, y_label="Mean CCA", identifier=f"{source.prefix}cca{suffix}", width=width)
+        layer_curves_figure(layers, curves, identifier=f"{source.prefix}cca{suffix}", width=width)
         for suffix, width in (("", 640), ("-narrow", _NARROW))
     ]
     caption = (

@@ -12,10 +12,11 @@ from typing import Any
 import pandas as pd
 
 from crossgraft.compare import AskedGeometry, Comparison, HowToCompare, OtherImages, StoredFeatures, read_geometry
-from crossgraft.compare.compared import ComparedRows, Given, Rows, as_typed, open_compared_rows, open_model
+from crossgraft.compare.compared import ComparedRows, Given, as_typed, open_compared_rows, open_model
 from crossgraft.compare.comparison import layers_frame
 from crossgraft.compare.geometry_of_images import open_others
 from crossgraft.compare.measures import Predicted, prepared_alike
+from crossgraft.compare.networks import Rows
 from crossgraft.compare.options import CompareModelsOptions
 from crossgraft.compare.record import ComparedModel, ModelComparisonRecord
 from crossgraft.compare.words import answer_in_words

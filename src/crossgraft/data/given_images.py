@@ -107,7 +107,7 @@ def _rows_given(images: Images, options: Options, part: str | None, find_split: 
     return _part_of(images, part, find_split)
 
 
-def images_of_arrays(images: Sequence[np.ndarray | Picture] | np.ndarray, *, name: str = "arrays") -> ImageRows:
+def images_of_arrays(images: Sequence[np.ndarray | Picture] | np.ndarray) -> ImageRows:
     """Images that are in memory, without labels; their form as in ``dataset_from_arrays``.
 
     Raises:
@@ -115,7 +115,7 @@ def images_of_arrays(images: Sequence[np.ndarray | Picture] | np.ndarray, *, nam
     """
     if len(images) == 0:
         raise DataError("There are no images: the sequence of arrays is empty.")
-    unlabelled = open_arrays(images, np.full(len(images), NO_LABEL), name=name)
+    unlabelled = open_arrays(images, np.full(len(images), NO_LABEL), name="arrays")
     return unlabelled.seen_as(ImageRows, class_names=(), targets=None)
 
 

@@ -135,8 +135,6 @@ def draw_of_classes(targets: ClassIndices, shares: np.ndarray, seed: int, purpos
 
 
 _SUM_TOLERANCE = 1e-6
-NEAR_ENOUGH = 0.05
-"""How far a share may be off, where a part has so few images that whole ones come no nearer."""
 GivenShares = str | Sequence[str] | Mapping[str, float]
 """``benign=0.3,malignant=0.7``, several of these, or a mapping."""
 
@@ -358,6 +356,10 @@ def take_pairs(
             f"and are left out; {counted(len(numbers), 'image')} of {count(len(targets))} are used (--pair-by)."
         )
     return FewerRows(numbers, f"{what} matched by {column}, {num_lost} of {num_groups} groups without", lost)
+
+
+NEAR_ENOUGH = 0.05
+"""How far a share may be off, where a part has so few images that whole ones come no nearer."""
 
 
 def _far_off(numbers: np.ndarray, shares: np.ndarray) -> np.ndarray:

@@ -44,7 +44,7 @@ OF_ROWS = ("split", "holdout", "folds", "fold", "limit", "per_class", "class_sha
 """Options that choose rows, among those that open data."""
 
 RowNumbers = Int64[np.ndarray, " _"]
-_NO_ROWS = np.zeros(0, dtype=np.int64)
+NO_ROWS = np.zeros(0, dtype=np.int64)
 
 
 def complete_split(
@@ -134,7 +134,7 @@ def draw_part(
     """
     free = rows[_divisible(targets[rows], None if groups is None else groups[rows])]
     if free.size == 0:
-        return rows, _NO_ROWS
+        return rows, NO_ROWS
     split = make_split(
         targets[free],
         None if groups is None else groups[free],

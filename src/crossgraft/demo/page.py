@@ -20,7 +20,7 @@ from crossgraft.demo.record import (
 from crossgraft.demo.story_page import STORY
 from crossgraft.metrics.page import metrics_table
 from crossgraft.metrics.words import metric_in_words
-from crossgraft.rank.page import BELOW_THE_VERDICT, ranking_heading, verdict_section
+from crossgraft.rank.page import BELOW_THE_VERDICT, ranking_heading, ranking_verdict_section
 from crossgraft.rank.page_scores import dots, intervals_by_model, rankings_section
 from crossgraft.rank.ranking import refuse_incomplete
 from crossgraft.rank.record import RankingRecord
@@ -145,7 +145,7 @@ def demo_heading(source: Source[DemoRecord]) -> Heading:
 
 def demo_verdict_section(source: Source[DemoRecord]) -> Section:
     """That of the ranking, with what to type on images of one's own."""
-    section = verdict_section(source.showing(source.record.ranking))
+    section = ranking_verdict_section(source.showing(source.record.ranking))
     blocks = [
         replace(block, following=BEGIN.line, purpose=BEGIN.purpose) if isinstance(block, Verdict) else block
         for block in section.blocks

@@ -21,7 +21,7 @@ from crossgraft.report.verdict import (
     in_one_line,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.words.formatting import counted, joined
 
@@ -43,9 +43,7 @@ def story_heading(source: Source[StoryRecord]) -> Heading:
 def story_verdict_section(source: Source[StoryRecord]) -> Section:
     """The model, what it promises, and its biggest caveat."""
     record = source.record
-    return Section(
-        name="verdict", title="Verdict", part="verdict", blocks=verdict_blocks(verdict_in_words(record), [_caveat(record)], BEGIN)
-    )
+    return verdict_section(verdict_in_words(record), [_caveat(record)], BEGIN)
 
 
 def step_section(folder: str) -> SectionBuilder:

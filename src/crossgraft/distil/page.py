@@ -24,7 +24,7 @@ from crossgraft.report.verdict import (
     in_one_line,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.tune.plots import LearningCurve, learning_curves_figure
 from crossgraft.words.formatting import NumberFormat, counted, joined
@@ -80,9 +80,9 @@ def distillation_heading(source: Source[DistillationRecord]) -> Heading:
 def distillation_verdict_section(source: Source[DistillationRecord]) -> Section:
     """What the student is worth on held-out images, beside each teacher."""
     record = source.record
-    blocks = verdict_blocks(answer_in_words(record), caveats_of(source, DISTILLATION_CAVEATS), after_distillation(source))
+    caveats = caveats_of(source, DISTILLATION_CAVEATS)
     rows = [
-        IntervalRow(f"{domain.name}, {network}", _interval(metric_of_network), is_overall=network == "student")
+        IntervalRow(f"{domain.name}, {network}", Interval.of(metric_of_network), is_overall=network == "student")
         for domain in record.domains
         for network, metric_of_network in (("teacher", domain.taught), ("student", domain.student))
     ]
@@ -91,7 +91,7 @@ def distillation_verdict_section(source: Source[DistillationRecord]) -> Section:
         rows, x_label=f"{metric[:1].upper()}{metric[1:]} on test", identifier=f"{source.prefix}student-and-teachers"
     )
     caption = "Student (squares) and teachers (dots) on the test images of each domain, with intervals of 95 %."
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Figure([figure], caption=caption)])
+    return verdict_section(answer_in_words(record), caveats, after_distillation(source), Figure([figure], caption=caption))
 
 
 def domains_section(source: Source[DistillationRecord]) -> Section:
@@ -160,18 +160,14 @@ def student_section(source: Source[DistillationRecord]) -> Section:
     return Section(name="student", title="Student", part="checks", blocks=[facts, settings])
 
 
-def _interval(metric: MetricRecord | None) -> Interval:
-    return Interval(None, None, None) if metric is None else Interval(metric.value, metric.low, metric.high)
-
-
 def _measured(
     network: str, metric_of: Callable[[DistilledDomainRecord], MetricRecord | None]
 ) -> list[tuple[Column, Callable[[DistilledDomainRecord], Cell]]]:
     """The columns of one network: its value and both ends."""
     ends = Column("95 % interval", numeric=True, csv_titles=(f"{network}_low", f"{network}_high"))
     return [
-        (Column(f"Of the {network}", numeric=True), lambda row: number(_interval(metric_of(row)).value, _NUMBERS)),
-        (ends, lambda row: interval(*_interval(metric_of(row))[1:], _NUMBERS)),
+        (Column(f"Of the {network}", numeric=True), lambda row: number(Interval.of(metric_of(row)).value, _NUMBERS)),
+        (ends, lambda row: interval(*Interval.of(metric_of(row))[1:], _NUMBERS)),
     ]
 
 

@@ -43,7 +43,7 @@ from crossgraft.report.verdict import (
     in_one_line,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import counted, joined
@@ -120,8 +120,7 @@ def sheets_heading(source: Source[ContactSheetsRecord]) -> Heading:
 def sheets_verdict_section(source: Source[ContactSheetsRecord]) -> Section:
     """How many edits these images can carry."""
     caveats = caveats_of(source, SHEET_CAVEATS)
-    blocks = verdict_blocks(sheets_in_words(source.record), caveats, after_sheets(source))
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    return verdict_section(sheets_in_words(source.record), caveats, after_sheets(source))
 
 
 def tree_section(source: Source[ContactSheetsRecord]) -> Section:
@@ -323,11 +322,8 @@ def edit_heading(source: Source[EditRecord]) -> Heading:
 def edit_verdict_section(source: Source[EditRecord]) -> Section:
     """What was done, what limits it, and images before and after."""
     record = source.record
-    blocks: list[Block] = [
-        *verdict_blocks(answer_in_words(record), caveats_of(source, EDIT_CAVEATS), after_edit(source)),
-        *data_gallery(source.thumbnails),
-    ]
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    caveats, gallery = caveats_of(source, EDIT_CAVEATS), data_gallery(source.thumbnails)
+    return verdict_section(answer_in_words(record), caveats, after_edit(source), *gallery)
 
 
 def edits_section(source: Source[EditRecord]) -> Section:

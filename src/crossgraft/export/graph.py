@@ -132,13 +132,13 @@ def trace(source: SourceModel) -> ExportedProgram:
     """
     network = ServedNetwork(source).eval()
     images = example_images(source.classifier.preprocessing, _TRACED_BATCH)
-    try:
-        with torch.no_grad(), quietly():
-            network(images)  # layers that keep something of their weights (LeViT) do it now, not while they are traced
-            shapes = {INPUT: {0: Dim("batch", min=1)}}
+    shapes = {INPUT: {0: Dim("batch", min=1)}}
+    with torch.no_grad(), quietly():
+        network(images)  # layers that keep something of their weights (LeViT) do it now, not while they are traced
+        try:
             program = torch.export.export(network, (images,), dynamic_shapes=shapes, strict=False)
-    except Exception as error:  # exporters raise errors of many kinds, all about the network
-        raise refusal(source, "torch.export", error) from error
+        except Exception as error:  # exporters raise errors of many kinds, all about a network that runs without them
+            raise refusal(source, "torch.export", error) from error
     _forget_places(program)
     return program
 

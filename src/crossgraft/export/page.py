@@ -7,7 +7,7 @@ from crossgraft.report.blocks import Block, Facts, Heading, Items, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, words
-from crossgraft.report.verdict import Caveat, Following, Gravity, verdict_blocks
+from crossgraft.report.verdict import Caveat, Following, Gravity, verdict_section
 from crossgraft.words.formatting import joined, size
 
 
@@ -36,8 +36,7 @@ def agreement_section(source: Source[ExportRecord]) -> Section:
     """How far the outputs are from those of the model, and the line that loads it."""
     record = source.record
     caveats = [] if record.agreement.largest_probability_difference is not None else [_LOGITS_ONLY]
-    blocks = verdict_blocks(_agreement(record), caveats, Following(record.how_to_load, "to load it in Python"))
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    return verdict_section(_agreement(record), caveats, Following(record.how_to_load, "to load it in Python"))
 
 
 _LOGITS_ONLY = Caveat(

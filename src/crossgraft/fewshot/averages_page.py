@@ -20,7 +20,7 @@ from crossgraft.report.verdict import (
     in_one_line,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.words.formatting import counted, joined
 
@@ -51,8 +51,8 @@ def averages_verdict_section(source: Source[AveragesRecord]) -> Section:
         "Mean over data sets, with its interval of 95 % over them. They differ in how hard they are, so that these intervals "
         "are wide beside the differences of heads, which meet the same tasks."
     )
-    blocks = verdict_blocks(averages_in_words(record), caveats_of(source, AVERAGES_CAVEATS), None)
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Figure([drawing], caption=caption)])
+    caveats = caveats_of(source, AVERAGES_CAVEATS)
+    return verdict_section(averages_in_words(record), caveats, None, Figure([drawing], caption=caption))
 
 
 def averages_section(source: Source[AveragesRecord]) -> Section:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -237,14 +238,27 @@ def _results(
         except CrossgraftError as error:
             raise located(error, f"Head {name} in episode {number}") from error
         except Exception as error:  # heads of others raise many kinds
-            if is_out_of_memory(error):
-                raise  # no fault of the options, and told otherwise
-            raise UsageError(f"Head {name} in episode {number}: {type(error).__name__}: {error}") from error
+            refuse_faulty(head, f"Head {name} in episode {number}", error)
+            raise
         if np.shape(predicted) != (len(query),):
             raise UsageError(f"Head {name} in episode {number} named {np.shape(predicted)} classes for {len(query)} queries.")
         seconds, thread_seconds = time.perf_counter() - start, time.thread_time() - of_thread
         right = float(np.mean(predicted == labels[episode.query]))
         yield _Result(fresh, right, seconds, thread_seconds, {f"{name}: {warning.message}" for warning in caught})
+
+
+def refuse_faulty(head: Any, where: str, error: Exception) -> None:
+    """Blame a head for what it raised, unless memory was wanted or a head of this package has an error in its own code.
+
+    Raises:
+        UsageError: With ``error`` as its cause.
+    """
+    *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
+    is_internal = all(
+        str(name).startswith("crossgraft.") for name in (type(head).__module__, innermost.f_globals.get("__name__"))
+    )
+    if not (is_internal or is_out_of_memory(error)):
+        raise UsageError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def _checked(features: Features, labels: Labels, heads: Mapping[str, Any], num_episodes: int) -> tuple[np.ndarray, np.ndarray]:

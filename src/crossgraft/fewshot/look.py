@@ -205,7 +205,7 @@ MOST_IMAGES = 100
 """Shown of an episode; more make a picture of a page that nobody can read."""
 _MOST_HEADS = 4
 _SHIFTS_OF_CURVE = np.arange(-30, 31) / 10
-_SCALE = math.exp(2.0)
+_SCALE = math.exp(2.0)  # of cosines, as in CoPA
 
 
 def look_at_episode(
@@ -238,9 +238,7 @@ def first_of_each(classes: np.ndarray, most: int) -> np.ndarray:
     return np.concatenate([np.flatnonzero(classes == number)[:per_class] for number in range(classes.max() + 1)])
 
 
-def gap_shift_curve(
-    instances: Features, prototypes: Features, classes: np.ndarray, *, scale: float = _SCALE
-) -> tuple[list[float], list[float]]:
+def gap_shift_curve(instances: Features, prototypes: Features, classes: np.ndarray) -> tuple[list[float], list[float]]:
     """Shifts s and the loss of CoPA after images moved by s·Δ/2 and prototypes by −s·Δ/2, both made unit vectors again.
 
     Δ is the vector from the mean prototype to the mean image, each prototype once per image, as for modalities (Liang, Zhang,
@@ -250,14 +248,13 @@ def gap_shift_curve(
         instances: (n, d) what a head makes of images.
         prototypes: (C, d) what it makes of prototypes.
         classes: (n,) class of each image, from 0.
-        scale: What cosines are multiplied by; e² as in CoPA.
     """
     images, centres = _unit(instances), _unit(prototypes)
     vector = images.mean(axis=0) - centres[classes].mean(axis=0)
     losses = [  # CoPA's is the mean of both directions
         0.5
         * symmetric_cross_entropy(
-            _unit(images + shift / 2 * vector) @ _unit(centres - shift / 2 * vector).T, classes, scale=scale
+            _unit(images + shift / 2 * vector) @ _unit(centres - shift / 2 * vector).T, classes, scale=_SCALE
         )
         for shift in _SHIFTS_OF_CURVE
     ]

@@ -37,7 +37,7 @@ from crossgraft.report.verdict import (
     provenance_section,
     references_section,
     unsound_data,
-    verdict_blocks,
+    verdict_section,
     warned_of_data,
 )
 from crossgraft.words.formatting import NumberFormat, counted
@@ -160,7 +160,7 @@ def fewshot_heading(source: Source[FewshotRecord]) -> Heading:
 def fewshot_verdict_section(source: Source[FewshotRecord]) -> Section:
     """The best head with what limits it, and all heads as a figure."""
     record = source.record
-    blocks = verdict_blocks(answer_in_words(record), caveats_of(source, FEWSHOT_CAVEATS), after_episodes(source))
+    caveats = caveats_of(source, FEWSHOT_CAVEATS)
     rows = [
         IntervalRow(row.head, Interval(row.accuracy, row.accuracy - half_width, row.accuracy + half_width))
         for row in record.heads
@@ -171,7 +171,7 @@ def fewshot_verdict_section(source: Source[FewshotRecord]) -> Section:
         "Accuracy on queries, mean over episodes, with its interval of 95 %. All heads had the same episodes, so that their "
         "differences are surer than these intervals look; they are in the table."
     )
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Figure([figure], caption=caption)])
+    return verdict_section(answer_in_words(record), caveats, after_episodes(source), Figure([figure], caption=caption))
 
 
 def heads_section(source: Source[FewshotRecord]) -> Section:

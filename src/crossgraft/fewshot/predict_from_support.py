@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from crossgraft.compute import available_cores, is_out_of_memory, limit_threads, resolve_device, reuse_freed_memory
+from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data import Dataset, open_dataset
 from crossgraft.data.describe import describe_files_of
 from crossgraft.data.given_images import is_open, location_of, open_images, refuse_opening, rows_given
@@ -24,6 +24,7 @@ from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.features import extract_features
 from crossgraft.fewshot.choice import choose_heads, names_without_folders
 from crossgraft.fewshot.class_weights import Prompted, encode_prompts, read_prompts, refuse_unnamed, with_rows_of_pretrained_head
+from crossgraft.fewshot.evaluate import refuse_faulty
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.options import SupportOptions
 from crossgraft.fewshot.parts import EpisodeImages
@@ -123,9 +124,8 @@ def _probabilities(head: Any, support: np.ndarray, labels: np.ndarray, queries: 
     except CrossgraftError:
         raise
     except Exception as error:  # heads of others raise many kinds
-        if is_out_of_memory(error):
-            raise  # no fault of the options, and told otherwise
-        raise UsageError(f"Head {type(head).__name__}: {type(error).__name__}: {error}") from error
+        refuse_faulty(head, f"Head {type(head).__name__}", error)
+        raise
 
 
 def _names_seed(head: Any) -> bool:

@@ -111,18 +111,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             tower = load_text_tower(
                 spec, device=device, weights_dir=options.weights_dir, allow_download=options.allow_download, reporter=reporter
             )
-        reading, draws = narrowed(DatasetOptions, options), class_split is None  # parts that come with the data hold all the same
-        dataset = open_divided(data, reading, use_split="train", default_split=draws, reporter=reporter)
-        if not dataset.task.partitions:
-            raise UsageError("Episodes need one class per image, and these images have several labels.")
-        if class_split is not None:
-            with_base = bool(base_classes_of(options))
-            dataset = class_split.taken_from(dataset, options.classes_of, with_base=with_base)
-            reporter.say(
-                f"Classes are divided by {class_split.file.name}: "
-                f"{', '.join(f'{len(names)} {part}' for part, names in class_split.parts.items())}. Episodes are drawn from "
-                f"{options.classes_of}."
-            )
+        dataset = _open(data, options, class_split, reporter)
         if directory:
             directory.describe_data(dataset.fingerprint)
             directory.describe_machine(reporter, threads=threads, device=device)
@@ -204,6 +193,20 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             thumbnails=None if options.no_images else lambda: make_thumbnails(dataset),
         )
         return replace(result, out=directory.path, report=page)
+
+
+def _open(data: str | Path | Dataset, options: FewshotOptions, split: ClassSplit | None, reporter: Reporter) -> Dataset:
+    """Training rows; with a class split those of its classes alone, where only parts that come with the data count."""
+    reading = narrowed(DatasetOptions, options)
+    dataset = open_divided(data, reading, use_split="train", default_split=split is None, reporter=reporter)
+    if not dataset.task.partitions:
+        raise UsageError("Episodes need one class per image, and these images have several labels.")
+    if split is None:
+        return dataset
+    dataset = split.taken_from(dataset, options.classes_of, with_base=bool(base_classes_of(options)))
+    counts = ", ".join(f"{len(names)} {part}" for part, names in split.parts.items())
+    reporter.say(f"Classes are divided by {split.file.name}: {counts}. Episodes are drawn from {options.classes_of}.")
+    return dataset
 
 
 def _with_base_classes(options: FewshotOptions, split: ClassSplit) -> FewshotOptions:

@@ -29,9 +29,9 @@ from crossgraft.report.verdict import (
     in_one_line,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
-from crossgraft.tasks import recorded_task
+from crossgraft.tasks import num_choices
 from crossgraft.tune.words import ADAPTED, CKA, untouched_in_words
 from crossgraft.words.formatting import NumberFormat, counted
 from crossgraft.words.formatting import joined as in_words
@@ -51,22 +51,13 @@ def picked_may_be_guessing(source: Source[InterpolationRecord]) -> Caveat | None
         return None
     if metric.low is None:
         return Caveat("There is no interval, so nothing tells how far chance goes.", Gravity.EMPTY)
-    choices = num_choices(record)
-    doubt = None if choices is None else too_few_in_words(metric, choices)
+    doubt = None if record.images is None else too_few_in_words(metric, num_choices(record.images))
     return None if doubt is None else Caveat(doubt, Gravity.EMPTY)
-
-
-def num_choices(record: InterpolationRecord) -> int | None:
-    """Among how many answers guessing chooses; None where the images are not described."""
-    if record.images is None:
-        return None
-    return len(record.images.class_names) if recorded_task(record.images).partitions else 2
 
 
 def guess_of(record: InterpolationRecord) -> float | None:
     """What guessing gives of the primary metric, where that is known."""
-    choices = num_choices(record)
-    return None if choices is None else guessing(record.primary_metric, choices)
+    return None if record.images is None else guessing(record.primary_metric, num_choices(record.images))
 
 
 def head_of_the_end(source: Source[InterpolationRecord]) -> Caveat | None:
@@ -166,8 +157,7 @@ def interpolation_heading(source: Source[InterpolationRecord]) -> Heading:
 def interpolation_verdict_section(source: Source[InterpolationRecord]) -> Section:
     """The network that val picks with what limits it and what to type next, and the way as a figure where there are two ends."""
     caveats = caveats_of(source, INTERPOLATION_CAVEATS)
-    blocks = [*verdict_blocks(_verdict(source.record), caveats, after_interpolation(source)), *_figure(source)]
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    return verdict_section(_verdict(source.record), caveats, after_interpolation(source), *_figure(source))
 
 
 def mixed_networks_section(source: Source[InterpolationRecord]) -> Section:

@@ -10,7 +10,6 @@ from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import looks_in_words, metric_format
 from crossgraft.report.blocks import Block, Figure
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
-from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words
 from crossgraft.report.verdict import Caveat, Gravity
@@ -63,12 +62,12 @@ def metrics_table(metrics: Sequence[MetricRecord], *, caption: str, file_name: s
     )
 
 
-def metrics_by_class(metrics: Sequence[MetricRecord], *, caption: str, first: str, file_name: str) -> Table:
+def metrics_by_class(metrics: Sequence[MetricRecord], *, caption: str, first: str) -> Table:
     """One row per class or label with its support: how many of the images are of it."""
     # Sensitivity counts the images of the class alone, and has no value where there are none.
     of_class = [row for row in metrics if row.metric == "sensitivity"]
     support = {row.class_name: 0 if row.value is None else row.num_images for row in of_class}
-    table = metrics_by_name(metrics, caption=caption, first=first, file_name=file_name)
+    table = metrics_by_name(metrics, caption=caption, first=first, file_name="metrics-by-class")
     rows = [[name, counts(support.get(name.text)), *others] for name, _, *others in table.rows]
     columns = [table.columns[0], Column("Support", numeric=True), *table.columns[2:]]
     note = f"Support: images of the {first.lower()} among those that were measured."
@@ -125,11 +124,6 @@ def metrics_figure(rows: Sequence[IntervalRow], *, x_label: str, identifier: str
     if len(drawable) < 2 or len(rows) > _MOST_DRAWN:
         return []
     return [Figure([intervals_figure(rows, x_label=x_label, identifier=identifier)], caption=caption)]
-
-
-def interval_of(row: MetricRecord) -> Interval:
-    """The value and its ends, as figures take them."""
-    return Interval(row.value, row.low, row.high)
 
 
 def looked_at_before(source: Source[Any]) -> Caveat | None:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from crossgraft.metrics._intervals import CONFIDENCE
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.rows import GAP, MetricRow
 from crossgraft.statistics import WithInterval, independent_difference
 
@@ -90,7 +91,7 @@ def gap_row(rows: Sequence[MetricRow]) -> MetricRow | None:
         attribute_value=f"{first.attribute_value} − {second.attribute_value}",
         note="No interval: a subgroup has none.",
     )
-    ends = [_interval(row) for row in ordered]
+    ends = [with_interval(row) for row in ordered]
     if gap.metric == "calibration_error" + GAP:
         return None  # too high by an amount that depends on the number of images
     if any(each is None for each in ends):
@@ -100,7 +101,8 @@ def gap_row(rows: Sequence[MetricRow]) -> MetricRow | None:
     return gap._replace(low=low, high=max(independent_difference(*pair).high for pair in pairs), note=None)
 
 
-def _interval(row: MetricRow) -> WithInterval | None:
+def with_interval(row: MetricRow | MetricRecord) -> WithInterval | None:
+    """The value with both ends, where all three are known."""
     if row.value is None or row.low is None or row.high is None:
         return None
     return WithInterval(row.value, row.low, row.high)

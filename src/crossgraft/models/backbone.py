@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.models.device import Precision, explain_missing_operations, move_to_device
+from crossgraft.models.device import Precision, explain_lost_device, explain_missing_operations, move_to_device
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
 from crossgraft.models.layers import count_parameters, main_layers, observe_layers
 from crossgraft.models.penultimate import BackboneOutput, Route, find_route, read_out
@@ -151,7 +151,12 @@ class Backbone:
     def _look(self) -> _Looked:
         """Run it once or twice on one image."""
         name, preprocessing, device = self.name, self.preprocessing, self.device
-        with torch.inference_mode(), _explain_refusal(name, preprocessing), explain_missing_operations(name, device):
+        with (
+            torch.inference_mode(),
+            _explain_refusal(name, preprocessing),
+            explain_missing_operations(name, device),
+            explain_lost_device(device),
+        ):
             probe = self.probe_image()
             route = find_route(self.module, probe, name=name)
             with observe_layers(self.module) as gives_tensor:

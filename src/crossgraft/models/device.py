@@ -18,12 +18,17 @@ _PRECISIONS = ("auto", "32", "bf16")
 
 
 def move_to_device(module: nn.Module, device: str) -> nn.Module:
-    """Move ``module``; for Apple's accelerator, float64 weights become float32 first, because it has no float64."""
+    """Move ``module``; for Apple's accelerator, float64 weights become float32 first, because it has no float64.
+
+    Raises:
+        DeviceLostError: The accelerator failed.
+    """
     if device.startswith("mps"):
         for tensor in chain(module.parameters(), module.buffers()):
             if tensor.dtype == torch.float64:
                 tensor.data = tensor.data.float()
-    return module.to(device)
+    with explain_lost_device(device):
+        return module.to(device)
 
 
 def choose_precision(name: str, device: str) -> Precision:

@@ -34,12 +34,12 @@ from crossgraft.models.spec import (
     spec_from_entry,
 )
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
+from crossgraft.options.command import ZOO_SUFFIXES
 from crossgraft.options.models import DEFAULT_ZOO, SMALL_MODELS
 from crossgraft.paths import is_file, is_folder, shortened
 from crossgraft.progress import Reporter
 from crossgraft.types import AllowedCode
 
-_ZOO_SUFFIXES = (".yaml", ".yml")
 _ENTRY = re.compile(r"(?P<file>.+?\.ya?ml):(?P<name>.+)", re.IGNORECASE)
 
 
@@ -234,7 +234,7 @@ def _read_folder(folder: Path, reporter: Reporter) -> list[ModelSpec]:
 def _read_item(item: str | Path, trusted: TrustedCode) -> list[ModelSpec]:
     """The models of one name, checkpoint or file; only a file's functions need to be in ``trusted``."""
     path = Path(item)
-    if path.suffix.lower() in _ZOO_SUFFIXES:
+    if path.suffix.lower() in ZOO_SUFFIXES:
         return _read_yaml(path, trusted)
     if isinstance(item, str) and (entry := _ENTRY.fullmatch(item)):
         file = Path(entry["file"])

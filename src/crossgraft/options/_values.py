@@ -123,7 +123,6 @@ def _is_frame(data: object) -> TypeGuard[pd.DataFrame]:
 _LARGEST = 2**63 - 1
 _PLAIN = ("builtins", "numpy")
 """Where classes come from whose objects are no plug-in, model or receiver of progress."""
-_NO_FORM = (int, float, complex, bytes, bytearray, memoryview, set, frozenset, type, FunctionType)
 
 
 def value_of(option: Option, value: object, shown: str | None = None, *, kind: Any = None) -> Any:
@@ -347,6 +346,9 @@ def _from_program(value: Any) -> Any:
     if isinstance(value, type) or type(value).__module__.partition(".")[0] in _PLAIN:
         raise ValueError
     return value
+
+
+_NO_FORM = (int, float, complex, bytes, bytearray, memoryview, set, frozenset, type, FunctionType)
 
 
 def _any_form(value: Any) -> Any:

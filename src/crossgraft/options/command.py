@@ -198,7 +198,7 @@ DATA, RUN, ZOO = "DATA", "RUN", "ZOO.yaml"
 """What stands for a place that is not known."""
 
 _OF_THE_RUN = ("--out", "--overwrite")
-_ZOO_SUFFIXES = (".yaml", ".yml")
+ZOO_SUFFIXES = (".yaml", ".yml")
 Flag = tuple[str, str | None]
 
 
@@ -293,7 +293,7 @@ class TypedCommand:
         for item in items:
             if PurePath(item).name.startswith(f"{name}.") or item.rpartition(":")[2] == name:
                 return item
-        zoos = [item for item in items if item.lower().endswith(_ZOO_SUFFIXES)]
+        zoos = [item for item in items if item.lower().endswith(ZOO_SUFFIXES)]
         typed = {item for item in items for model in among if item == model or PurePath(item).name.startswith(f"{model}.")}
         zoos += [item for item in items if name in among and ":" not in item and item not in {*zoos, *typed}]
         return name if not zoos else f"{zoos[0] if len(zoos) == 1 else ZOO}:{name}"

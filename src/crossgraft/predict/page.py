@@ -28,10 +28,11 @@ from crossgraft.report.verdict import (
     in_one_line,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
-from crossgraft.tasks import recorded_task
+from crossgraft.tasks import num_choices, recorded_task
 from crossgraft.tune.page_training import thresholds_table
+from crossgraft.tune.predictions import UNREADABLE
 from crossgraft.tune.record import MOST_PICTURES, PredictionRecord, PredictionRow
 from crossgraft.words.formatting import NumberFormat, count, counted, joined, percent, short_fingerprint
 
@@ -68,9 +69,8 @@ def worth_in_words(record: PredictionRecord) -> str:
 
 def _told(record: PredictionRecord) -> tuple[str, str]:
     """The primary metric in words: here, and on test images of the model; empty where it was not measured."""
-    task = recorded_task(record)
-    headline = task.primary_metric  # as where it was fine-tuned
-    guess = guessing(headline, len(record.class_names) if task.partitions else 2)
+    headline = recorded_task(record).primary_metric  # as where it was fine-tuned
+    guess = guessing(headline, num_choices(record))
     is_too_high = any(NOT_SEEN in text for text in record.warnings)
     which = "that it had not seen" if record.num_seen and not is_too_high else ""
     here = [metric_in_words(row, guess=guess, which=which) for row in overall(record.metrics) if row.metric == headline]
@@ -98,10 +98,9 @@ def _warned(source: Source[PredictionRecord]) -> Caveat | None:
 
 def _may_be_guessing(source: Source[PredictionRecord]) -> Caveat | None:
     """The interval that was measured here contains what guessing gives."""
-    task = recorded_task(source.record)
-    choices = len(source.record.class_names) if task.partitions else 2
-    known = [row for row in overall(source.record.metrics) if row.metric == task.primary_metric]
-    doubt = too_few_in_words(known[0], choices) if known else None
+    primary = recorded_task(source.record).primary_metric
+    known = [row for row in overall(source.record.metrics) if row.metric == primary]
+    doubt = too_few_in_words(known[0], num_choices(source.record)) if known else None
     return None if doubt is None else Caveat(doubt, Gravity.EMPTY)
 
 
@@ -220,7 +219,6 @@ def _run(typed: TypedCommand) -> str:
 _PROBABILITY = NumberFormat(decimals=3)
 _MOST_ROWS = 500
 _MOST_CLASSES = 12
-_UNREADABLE = "unreadable"
 
 
 def prediction_heading(source: Source[PredictionRecord]) -> Heading:
@@ -251,8 +249,7 @@ def _learned(record: PredictionRecord) -> str:
 def prediction_verdict_section(source: Source[PredictionRecord]) -> Section:
     """How many images of each class, and how good such answers were on the test images of the model."""
     record = source.record
-    blocks = verdict_blocks(_answer(record), caveats_of(source, PREDICTION_CAVEATS), after_prediction(source))
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    return verdict_section(_answer(record), caveats_of(source, PREDICTION_CAVEATS), after_prediction(source))
 
 
 def counts_section(source: Source[PredictionRecord]) -> Section:
@@ -367,7 +364,7 @@ def measured_section(source: Source[PredictionRecord]) -> Section | None:
     if by_class:
         what = recorded_task(record).noun
         caption = f"Metrics of each {what} on these images"
-        blocks.append(metrics_by_class(by_class, caption=caption, first=what.capitalize(), file_name="metrics-by-class"))
+        blocks.append(metrics_by_class(by_class, caption=caption, first=what.capitalize()))
     before = overall(record.training_metrics)
     if before:
         blocks.append(Folded("As measured when the model was fine-tuned", [_before(record)]))
@@ -430,7 +427,7 @@ def prediction_checks_section(source: Source[PredictionRecord]) -> Section:
     record = source.record
     checks = [CheckRecord(title="Warning", severity="warning", text=text) for text in record.warnings]
     if record.num_unreadable:
-        rows = [str(row.row) for row in record.rows if row.decision == _UNREADABLE]
+        rows = [str(row.row) for row in record.rows if row.decision == UNREADABLE]
         verb = "cannot be decoded and has" if record.num_unreadable == 1 else "cannot be decoded and have"
         which = "row" if len(rows) == 1 else "rows"
         text = f"{counted(record.num_unreadable, 'image')} {verb} no prediction: {which} {joined(rows)}."

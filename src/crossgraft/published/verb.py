@@ -148,7 +148,7 @@ def _thesis() -> PublishedRecord:
             ),
         ],
         cited=[
-            ablation_table(datasets, "Fig. 6.6"),
+            ablation_table(datasets),
             auc_table("dataset", "Table 6.4: AUC × 100 of one ResNet18 from each source"),
             auc_table("model", "Table 6.5: AUC × 100 of each architecture from ImageNet"),
         ],

@@ -20,9 +20,7 @@ NUM_PAIRS = 200
 """Pairs of drawn runs; the error of the mean is then below 0.01 for ten networks."""
 
 
-def noise_ceiling(
-    results: Float64[np.ndarray, " num_models"], standard_deviations: Float64[np.ndarray, " num_models"], *, seed: int = 0
-) -> float:
+def noise_ceiling(results: Float64[np.ndarray, " num_models"], standard_deviations: Float64[np.ndarray, " num_models"]) -> float:
     """Mean weighted Kendall between two runs of the same networks that differ in their seeds alone.
 
     Runs are drawn from normal distributions around the results. The results are means over seeds that are noisy themselves, and a
@@ -32,7 +30,6 @@ def noise_ceiling(
     Args:
         results: Mean over seeds; NaN = not known, left out.
         standard_deviations: Between seeds, in the same unit.
-        seed: Random seed of the draws.
 
     Returns:
         In [−1, 1]; NaN with fewer than two networks, or where nothing differs.
@@ -46,7 +43,7 @@ def noise_ceiling(
         raise DataError("A standard deviation between seeds is negative.")
     if len(mean) < 2 or np.ptp(mean) == 0:
         return float("nan")
-    draws = generator(seed, "noise ceiling").normal(size=(NUM_PAIRS, 2, len(mean)))
+    draws = generator(0, "noise ceiling").normal(size=(NUM_PAIRS, 2, len(mean)))
     return float(np.mean([weighted_kendall(mean + deviation * a, mean + deviation * b) for a, b in draws]))
 
 

@@ -42,25 +42,22 @@ from crossgraft.report.verdict import (
     provenance_section,
     references_section,
     unsound_data,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, counted, joined, short_fingerprint
 
 
-def verdict_section(source: Source[RankingRecord]) -> Section:
+def ranking_verdict_section(source: Source[RankingRecord]) -> Section:
     """The advice with its biggest caveat and what to type next, what is known from other targets, and one figure."""
     record = source.record
-    return Section(
-        name="verdict",
-        title="Verdict",
-        part="verdict",
-        blocks=[
-            *verdict_blocks(answer_in_words(record), caveats_of(source, RANKING_CAVEATS), after_ranking(source)),
-            Paragraph(f"Ordered by {record.primary_title}: {_sentence(record.primary_reason)}", page_only=True),
-            *([Paragraph(record.prior.summary, tone="quiet")] if record.prior else []),
-            _ranking_figure(source),
-        ],
+    return verdict_section(
+        answer_in_words(record),
+        caveats_of(source, RANKING_CAVEATS),
+        after_ranking(source),
+        Paragraph(f"Ordered by {record.primary_title}: {_sentence(record.primary_reason)}", page_only=True),
+        *([Paragraph(record.prior.summary, tone="quiet")] if record.prior else []),
+        _ranking_figure(source),
     )
 
 
@@ -386,8 +383,8 @@ BELOW_THE_VERDICT: tuple[SectionBuilder, ...] = (
 REPORT = Kind(
     RankingRecord,
     ranking_heading,
-    (verdict_section, *BELOW_THE_VERDICT),
-    terminal=(rankings_section, prior_section, agreement_section, warnings_section, verdict_section),
+    (ranking_verdict_section, *BELOW_THE_VERDICT),
+    terminal=(rankings_section, prior_section, agreement_section, warnings_section, ranking_verdict_section),
     only_in_the_file=("points",),
     refuse=refuse_incomplete,
 )

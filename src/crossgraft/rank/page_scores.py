@@ -48,7 +48,7 @@ def dots(record: RankingRecord, x: Mapping[str, Interval], y: Mapping[str, Inter
 
 def intervals_by_model(record: RankingRecord, score: str) -> dict[str, Interval]:
     """Value and ends of each cell of one score."""
-    return {model: Interval(cell.value, cell.low, cell.high) for model, cell in record.cells_by_model(score).items()}
+    return {model: Interval.of(cell) for model, cell in record.cells_by_model(score).items()}
 
 
 def scores_section(source: Source[RankingRecord]) -> Section:

@@ -51,6 +51,7 @@ class StageRecord(Record):
 
 
 Severity = Literal["unsound", "warning", "notice", "passed", "not assessed"]
+MOST_SEVERE_FIRST: tuple[Severity, ...] = ("unsound", "warning", "notice", "not assessed", "passed")
 
 
 class CheckRecord(Record):

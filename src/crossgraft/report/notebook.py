@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 _MOST_BUILDERS = 4
 """Sections that are looked through for a figure: each is made for it."""
-_MOST_COLUMNS = 8
+_MOST_ROWS, _MOST_COLUMNS = 10, 8
 _LONG = 60
 """Characters of a text that gets room."""
 
 
-def record_as_html(record: Record, *, summary: str, frame: pd.DataFrame | None, most_rows: int) -> str:
+def record_as_html(record: Record, *, summary: str, frame: pd.DataFrame | None) -> str:
     """The answer and its caveat, a figure, and the first rows of ``frame``; ``summary`` where there is no page to take them from.
 
     Nothing in it says where files lie: a notebook is handed on. So the next command, which would, is left out.
@@ -43,9 +43,9 @@ def record_as_html(record: Record, *, summary: str, frame: pd.DataFrame | None, 
     if figure is not None:
         lines.append(_figure(figure))
     if frame is not None:
-        lines.append(_rows(frame.head(most_rows)))
-        if len(frame) > most_rows:
-            lines.append(f'<p class="quiet">… and {len(frame) - most_rows} more</p>')
+        lines.append(_rows(frame.head(_MOST_ROWS)))
+        if len(frame) > _MOST_ROWS:
+            lines.append(f'<p class="quiet">… and {len(frame) - _MOST_ROWS} more</p>')
     return in_notebook(*lines)
 
 

@@ -14,19 +14,17 @@ from typing import Any, NamedTuple, TypeVar
 import yaml
 
 from crossgraft.options.command import DATA
-from crossgraft.records.base import CheckRecord, Record, RunRecord, Severity
+from crossgraft.records.base import MOST_SEVERE_FIRST, CheckRecord, Record, RunRecord, Severity
 from crossgraft.report.blocks import Block, Checks, Code, Facts, Folded, Items, Literature, Paragraph, Section, Verdict
 from crossgraft.report.source import Source, configuration_without_absolute_paths, without_absolute_paths
 from crossgraft.report.tables import Column, Table, number, table_of, words
 from crossgraft.words.formatting import MISSING, NumberFormat, counted, duration, rounded_time, short_fingerprint
 
-_MOST_URGENT_FIRST: tuple[Severity, ...] = ("unsound", "warning", "notice", "not assessed", "passed")
-
 
 def checks_section(source: Source[Any]) -> Section:
     """The checks of the record, the most urgent first."""
     checks = [*_unfinished(source.run), *source.record.checks]
-    ordered = sorted(checks, key=lambda check: _MOST_URGENT_FIRST.index(check.severity))
+    ordered = sorted(checks, key=lambda check: MOST_SEVERE_FIRST.index(check.severity))
     blocks = [Checks(ordered)] if ordered else [Paragraph("No checks were recorded.", tone="quiet")]
     return Section(name="checks", title="What was checked", part="checks", blocks=blocks)
 
@@ -192,6 +190,11 @@ def verdict_blocks(answer: str, caveats: Sequence[Caveat], following: Following 
     if others := [caveat.text for caveat in caveats[1:]]:
         blocks.append(Folded(counted(len(others), "further caveat"), [Items(others)]))
     return blocks
+
+
+def verdict_section(answer: str, caveats: Sequence[Caveat], following: Following | None, *more: Block) -> Section:
+    """What a page begins with: ``verdict_blocks``, and ``more`` below them."""
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=[*verdict_blocks(answer, caveats, following), *more])
 
 
 def in_one_line(answer: str, caveats: Sequence[Caveat]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import shlex
 import unicodedata
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
@@ -38,6 +39,21 @@ def portable_name(text: str) -> str:
         digest = hashlib.sha256(name.encode()).hexdigest()[:8]
         name = f"{name.encode()[: _LONGEST_BYTES - 9].decode(errors='ignore').rstrip(' .-')}-{digest}"
     return f"_{name}" if _RESERVED.fullmatch(name) else name
+
+
+def portable_names(texts: Iterable[str]) -> list[str]:
+    """As ``portable_name``; with a number where two of them would be one folder.
+
+    >>> portable_names(["vit", "ViT", "vit?", "vit-2"])
+    ['vit', 'ViT-3', 'vit-4', 'vit-2']
+    """
+    names = [portable_name(text) for text in texts]
+    alike, taken = {name.casefold() for name in names}, set[str]()
+    for place, name in enumerate(names):
+        others = (other for number in itertools.count(2) if (other := f"{name}-{number}").casefold() not in alike | taken)
+        names[place] = next(others) if name.casefold() in taken else name
+        taken.add(names[place].casefold())
+    return names
 
 
 def display_value(value: object) -> object:

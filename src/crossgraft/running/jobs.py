@@ -169,8 +169,14 @@ def attempt(job: Job[Spec], work: Work[Spec, Result], *, keep_going: bool) -> Ou
                 raise StorageError(f"{error}. What is done is kept.") from error
             if not (keep_going and isinstance(error, work.faults)):
                 raise
-            reason = " ".join(str(error).split()) or type(error).__name__
-            return Outcome(job, None, reason, time.perf_counter() - start)
+            return Outcome(job, None, error_in_one_line(error), time.perf_counter() - start)
+
+
+def error_in_one_line(error: BaseException) -> str:
+    """Its text, after its kind where that is no sentence of this package or of torch."""
+    text = " ".join(str(error).split())
+    kind = "" if text and isinstance(error, Work.faults) else type(error).__name__
+    return ": ".join(filter(None, (kind, text)))
 
 
 MAX_WORKERS = 2

@@ -153,7 +153,7 @@ def _work(line: Any, prepare: Callable[[], object] | None) -> None:
             function, arguments, keywords = pickle.loads(line.recv_bytes())
             try:
                 answer = function(*arguments, **keywords), None
-            except Exception as error:
+            except Exception as error:  # is raised where the call came from
                 answer = None, error
             line.send_bytes(_packed(answer))
 

@@ -44,7 +44,7 @@ def reduce_when_large(features: Features) -> tuple[np.ndarray, tuple[str, ...]]:
     num_samples, num_features = features.shape
     if num_samples <= LARGE or num_features <= LARGE:
         return features, ()
-    directions = _leading_directions(features, NUM_DIRECTIONS)
+    directions = _leading_directions(features)
     projected = features @ directions
     kept = _energy(projected) / max(_energy(features), np.finfo(np.float64).tiny)
     return projected, (
@@ -57,16 +57,16 @@ def _energy(matrix: np.ndarray) -> float:
     return float(np.einsum("ij,ij->", matrix, matrix, dtype=np.float64))
 
 
-def _leading_directions(features: np.ndarray, num_directions: int) -> np.ndarray:
+def _leading_directions(features: np.ndarray) -> np.ndarray:
     """Orthonormal columns that span the leading right singular vectors approximately; seeded. Cost O(n·d·directions)."""
     num_features = features.shape[1]
-    noise = seeding.generator(0, "randomised PCA").standard_normal((num_features, num_directions + _OVERSAMPLING))
+    noise = seeding.generator(0, "randomised PCA").standard_normal((num_features, NUM_DIRECTIONS + _OVERSAMPLING))
     basis = noise.astype(features.dtype)
     for _ in range(_POWER_ITERATIONS):
         basis = np.linalg.qr(features.T @ (features @ basis))[0]
     projected = features @ basis
     _, rotation = np.linalg.eigh(projected.T.astype(np.float64) @ projected)
-    return basis @ rotation[:, ::-1][:, :num_directions].astype(features.dtype)
+    return basis @ rotation[:, ::-1][:, :NUM_DIRECTIONS].astype(features.dtype)
 
 
 def spectrum_of(matrix: Matrix) -> Spectrum:

@@ -27,12 +27,12 @@ from crossgraft.report.verdict import (
     provenance_section,
     references_section,
     unsound_data,
-    verdict_blocks,
+    verdict_section,
     warned_of_data,
 )
 from crossgraft.select.record import CandidateRecord, PlannedModel, SelectionPlanRecord, SelectionRecord
 from crossgraft.select.replay.page import REPLAY
-from crossgraft.tasks import recorded_task
+from crossgraft.tasks import num_choices, recorded_task
 from crossgraft.tune.page import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.words.formatting import NumberFormat, count, counted, duration, joined, percent, small_percent
 from crossgraft.words.visible import visible
@@ -41,7 +41,7 @@ from crossgraft.words.visible import visible
 def selected_in_words(record: SelectionRecord) -> str:
     """The answer: the model, what it reaches on test, and among how many it was found."""
     primary = record.metric(record.primary_metric)
-    guess = None if primary is None else guessing(primary.metric, num_choices(record))
+    guess = None if primary is None else guessing(primary.metric, num_choices(record.dataset))
     value = "" if primary is None else f" On test: {metric_in_words(primary, guess=guess)}."
     return f"{record.selected} is handed over, fine-tuned.{value} {_why(record)}"
 
@@ -63,11 +63,6 @@ def _why(record: SelectionRecord) -> str:
     if record.selected != record.leader:
         return f"{trained_in_words}; val does not tell it apart from the best, {record.leader}, and it is lighter."
     return f"{trained_in_words}, and it is the best on val."
-
-
-def num_choices(record: SelectionRecord) -> int:
-    """Among how many answers guessing chooses: classes, or yes and no of each label."""
-    return len(record.dataset.class_names) if recorded_task(record.dataset).partitions else 2
 
 
 def cost_in_words(record: SelectionRecord) -> str:
@@ -187,7 +182,7 @@ def may_be_guessing(source: Source[SelectionRecord]) -> Caveat | None:
     """On test the model may be no better than guessing."""
     record = source.record
     primary = record.metric(record.primary_metric)
-    doubt = None if primary is None else doubt_in_words(primary, num_choices(record))
+    doubt = None if primary is None else doubt_in_words(primary, num_choices(record.dataset))
     return None if doubt is None else Caveat(doubt, Gravity.EMPTY)
 
 
@@ -298,10 +293,9 @@ def selection_heading(source: Source[SelectionRecord]) -> Heading:
 def selection_verdict_section(source: Source[SelectionRecord]) -> Section:
     """The answer, its cost, what val does not tell apart, and what another hour would train."""
     record = source.record
-    blocks = verdict_blocks(selected_in_words(record), caveats_of(source, SELECTION_CAVEATS), after_selection(source))
     texts = [cost_in_words(record), separable_in_words(record), next_hour_in_words(record)]
-    blocks += [Paragraph(text) for text in texts if text is not None]
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    more = [Paragraph(text) for text in texts if text is not None]
+    return verdict_section(selected_in_words(record), caveats_of(source, SELECTION_CAVEATS), after_selection(source), *more)
 
 
 def val_section(source: Source[SelectionRecord]) -> Section | None:

@@ -20,7 +20,7 @@ from crossgraft.rank.published.tables import weights_called
 from crossgraft.rank.record import KnownResult
 from crossgraft.rank.results_store import published_results, weights_of
 from crossgraft.records.base import CheckRecord, Record
-from crossgraft.running.command_line import portable_name
+from crossgraft.running.command_line import portable_names
 from crossgraft.running.jobs import Job, Outcome, Work, run_jobs
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.select.record import PlannedModel, SelectionPlanRecord
@@ -128,10 +128,7 @@ class SelectionStudy:
 
     def folder(self, model: str) -> str:
         """Where the training of one model lies in the run directory; two models never share it."""
-        names = [portable_name(each).casefold() for each in self.requests]
-        place = list(self.requests).index(model)
-        twins = names[:place].count(names[place])
-        return f"{TRAININGS_FOLDER}/{portable_name(model)}" + (f"-{twins + 1}" if twins else "")
+        return f"{TRAININGS_FOLDER}/{portable_names(self.requests)[list(self.requests).index(model)]}"
 
     def inside(self, folder: str) -> RunDirectory:
         """A folder of the run as a run directory of its own, guarded by the lock of the selection."""
@@ -272,56 +269,46 @@ def make_selection_plan(
     costs = equal_costs(
         {model: each.seconds_with_loading for model, each in timed.items() if each.seconds_with_loading is not None}
     )
-    record = SelectionPlanRecord(
-        budget=budget.text,
-        budget_seconds=0.0,
-        seconds_of_all=0.0,
-        num_parallel=num_parallel,
-        timing_seconds=timing_seconds,
-        models=[
-            PlannedModel(
-                name=model,
-                source=study.requests[model].spec.source,
-                num_parameters=timed[model].num_parameters,
-                seconds=costs.get(model),
-                plan=timed[model].plan,
-                reason=timed[model].reason,
-                expected=float(order.values[place]),
-                num_own_targets=int(order.num_own[place]),
-                known_from=list(order.spoke[place]),
-            )
-            for place, model in enumerate(study.models)
-        ],
-        standard_error=error,
-        val_too_small=too_small(metric, error, len(val)),
-    )
-    candidates = candidates_of(record)
+    models = [
+        PlannedModel(
+            name=model,
+            source=study.requests[model].spec.source,
+            num_parameters=timed[model].num_parameters,
+            seconds=costs.get(model),
+            plan=timed[model].plan,
+            reason=timed[model].reason,
+            expected=float(order.values[place]),
+            num_own_targets=int(order.num_own[place]),
+            known_from=list(order.spoke[place]),
+        )
+        for place, model in enumerate(study.models)
+    ]
+    candidates = candidates_of(models)
     of_all = seconds_of_all(candidates, num_parallel)
     seconds = budget.seconds(of_all)
     beside = 0.0 if budget.fixed_seconds is None else seconds_beside()
     refuse_small_budget(candidates, seconds, beside=beside)
-    left = seconds - beside
-    return record.model_copy(
-        update={
-            "budget_seconds": seconds,
-            "training_seconds": None if budget.fixed_seconds is None else left,
-            "seconds_of_all": of_all,
-            "rounds": rounds_in_names(candidates, left, record),
-        }
+    rounds = [[each.name for each in some] for some in planned(candidates, seconds - beside, num_parallel)]
+    val_too_small = too_small(metric, error, len(val))
+    return SelectionPlanRecord(
+        budget=budget.text,
+        budget_seconds=seconds,
+        training_seconds=None if budget.fixed_seconds is None else seconds - beside,
+        seconds_of_all=of_all,
+        num_parallel=num_parallel,
+        timing_seconds=timing_seconds,
+        models=models,
+        rounds=rounds if val_too_small is None else [rounds[0][:1]],
+        standard_error=error,
+        val_too_small=val_too_small,
     )
 
 
-def rounds_in_names(candidates: Sequence[Candidate], seconds: float, record: SelectionPlanRecord) -> list[list[str]]:
-    """Models that are trained together, round by round, if nothing surprises."""
-    rounds = [[each.name for each in some] for some in planned(candidates, seconds, record.num_parallel)]
-    return rounds if record.val_too_small is None else [rounds[0][:1]]
-
-
-def candidates_of(record: SelectionPlanRecord) -> list[Candidate]:
-    """The models that can be trained."""
+def candidates_of(models: Sequence[PlannedModel]) -> list[Candidate]:
+    """Those that can be trained."""
     return [
         Candidate(model.name, model.expected, model.seconds, float(model.num_parameters))
-        for model in record.models
+        for model in models
         if model.seconds is not None
     ]
 

@@ -154,7 +154,7 @@ def _next_models(plan: SelectionPlanRecord, selected: Selected) -> list[str]:
     if selected.ending != "budget":
         return []
     tried = {trial.model for trial in selected.trials}
-    left = [each for each in candidates_of(plan) if each.name not in tried]
+    left = [each for each in candidates_of(plan.models) if each.name not in tried]
     return [each.name for some in planned(left, _HOUR_SECONDS, plan.num_parallel) for each in some]
 
 
@@ -164,7 +164,7 @@ def _candidates(
     """The selected one first, then those trained, the best first, then the others in the order."""
     trials = {trial.model: trial for trial in selected.trials}
     own = trials[preference.model]
-    places = {each.name: place for place, each in enumerate(in_order(candidates_of(plan)), start=1)}
+    places = {each.name: place for place, each in enumerate(in_order(candidates_of(plan.models)), start=1)}
     rows: list[CandidateRecord] = []
     for model in plan.models:
         trial = trials.get(model.name)
@@ -280,12 +280,6 @@ class SelectionResult(ModelResult[SelectionRecord]):
     def summary(self) -> str:
         """The selected model, or the plan."""
         return selection_plan_in_words(self.plan) if self.found is None else selected_in_words(self.found)
-
-    def places(self) -> Mapping[str, object]:
-        """The model, and the report."""
-        saved = None if self.found is None else self.found.saved_model
-        model = {} if self.out is None or saved is None else {"Model": self.out / saved}
-        return {**model, **super().places()}
 
     @property
     def primary(self) -> Mapping[str, object]:

@@ -121,7 +121,7 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
             "Selecting a model", total=round(plan.seconds_for_trainings), unit="seconds of the budget"
         ) as stage:
             selected = run_selection(
-                candidates_of(plan),
+                candidates_of(plan.models),
                 plan.seconds_for_trainings,
                 lambda models: train_models(study, models, executor, lambda t: run.reporter.leave(_in_words(t))),
                 num_parallel=plan.num_parallel,

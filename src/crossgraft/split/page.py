@@ -10,7 +10,7 @@ from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, counts, table_of, words
-from crossgraft.report.verdict import Caveat, CaveatOf, Following, Gravity, caveats_of, leakage_not_checked, verdict_blocks
+from crossgraft.report.verdict import Caveat, CaveatOf, Following, Gravity, caveats_of, leakage_not_checked, verdict_section
 from crossgraft.words.formatting import counted
 
 
@@ -28,14 +28,13 @@ def parts_section(source: Source[DataSplitRecord]) -> Section:
     return Section(name="parts", title=title, part="evidence", blocks=[parts_table(record.splits)])
 
 
-def verdict_section(source: Source[DataSplitRecord]) -> Section:
+def split_verdict_section(source: Source[DataSplitRecord]) -> Section:
     """What the split is known by, whether patients are in two parts, and the command that uses it."""
     record = source.record
     seed = "" if record.seed is None else f", drawn with seed {record.seed}"
     leakage = f" {record.leakage}" if record.leakage_checked else ""
     answer = f"Split {record.split_fingerprint}{seed}.{leakage}"
-    blocks = verdict_blocks(answer, caveats_of(source, SPLIT_CAVEATS), after_split(source))
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    return verdict_section(answer, caveats_of(source, SPLIT_CAVEATS), after_split(source))
 
 
 def missing_classes(source: Source[DataSplitRecord]) -> Caveat | None:
@@ -80,7 +79,7 @@ def parts_table(rows: list[SplitRow]) -> Table:
 REPORT = Kind(
     DataSplitRecord,
     split_heading,
-    (verdict_section, parts_section),
+    (split_verdict_section, parts_section),
     tables_answer=True,
-    terminal=(parts_section, verdict_section),
+    terminal=(parts_section, split_verdict_section),
 )

@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from crossgraft.tasks._task import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
     from crossgraft.tasks._task import AnyTask as AnyTask
     from crossgraft.tasks._task import Decisions as Decisions
-    from crossgraft.tasks._task import Likelihood as Likelihood
     from crossgraft.tasks._task import Probabilities as Probabilities
     from crossgraft.tasks._task import Task as Task
     from crossgraft.tasks._task import Thresholds as Thresholds
     from crossgraft.tasks.choosing import TASKS as TASKS
+    from crossgraft.tasks.choosing import num_choices as num_choices
     from crossgraft.tasks.choosing import recorded_task as recorded_task
     from crossgraft.tasks.choosing import task_named as task_named
     from crossgraft.tasks.choosing import task_of as task_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64
@@ -35,13 +35,6 @@ def checked_thresholds(
 Decisions = Targets
 Logits = Float[np.ndarray, "num_samples num_classes"]
 Marks = Bool[np.ndarray, "num_samples num_classes"]
-
-
-class Likelihood(NamedTuple):
-    """Negative log-likelihood per image of logits times β, in nats, and its derivative in β."""
-
-    value: Callable[[float], float]
-    slope: Callable[[float], float]
 
 
 class Task(str, ABC):
@@ -161,8 +154,8 @@ class Task(str, ABC):
         """(n, C) in double precision, of logits over the temperature."""
 
     @abstractmethod
-    def likelihood(self, logits: Logits, targets: Targets) -> Likelihood:
-        """The likelihood of the targets, for fitting a temperature 1/β."""
+    def likelihood_slope(self, logits: Logits, targets: Targets) -> Callable[[float], float]:
+        """The derivative in β of the negative log-likelihood per image of logits times β, for fitting a temperature 1/β."""
 
     @abstractmethod
     def threshold_columns(self, num_classes: int) -> list[int]:

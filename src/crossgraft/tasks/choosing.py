@@ -74,6 +74,11 @@ def recorded_task(record: Recorded) -> Task:
     return _of_classes(len(record.class_names), bool(getattr(record, "ordinal", False)))
 
 
+def num_choices(record: Recorded) -> int:
+    """Among how many answers guessing chooses: classes, or yes and no of each label."""
+    return len(record.class_names) if recorded_task(record).partitions else 2
+
+
 def _of_classes(num_classes: int | None, ordinal: bool) -> Task:
     if num_classes == 2:
         return OrdinalBinaryTask() if ordinal else BinaryTask()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy
 from jaxtyping import Bool, Float, Float64
 
 from crossgraft.errors import DataError
-from crossgraft.tasks._task import Decisions, Likelihood, Logits, Marks, Probabilities, Task, Thresholds, checked_thresholds
+from crossgraft.tasks._task import Decisions, Logits, Marks, Probabilities, Task, Thresholds, checked_thresholds
 from crossgraft.types import Targets
 
 
@@ -61,18 +61,14 @@ class MultiClassTask(Task):
         """Softmax."""
         return scipy.special.softmax(logits.astype(np.float64) / (1.0 if temperature is None else temperature), axis=1)
 
-    def likelihood(self, logits: Logits, targets: Targets) -> Likelihood:
-        """The likelihood of the true classes; the derivative is mean_i (E_p[z] − z_y)."""
-        rows = np.arange(len(logits))
-        true = logits[rows, targets]
-
-        def value(inverse: float) -> float:
-            return float(-scipy.special.log_softmax(inverse * logits, axis=1)[rows, targets].mean())
+    def likelihood_slope(self, logits: Logits, targets: Targets) -> Callable[[float], float]:
+        """For the true classes: mean_i (E_p[z] − z_y)."""
+        true = logits[np.arange(len(logits)), targets]
 
         def slope(inverse: float) -> float:
             return float(np.mean((scipy.special.softmax(inverse * logits, axis=1) * (logits - true[:, None])).sum(axis=1)))
 
-        return Likelihood(value, slope)
+        return slope
 
     def threshold_columns(self, num_classes: int) -> list[int]:
         """None: the largest probability decides."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy
@@ -12,7 +12,6 @@ from crossgraft.errors import DataError
 from crossgraft.tasks._task import (
     DEFAULT_THRESHOLD,
     Decisions,
-    Likelihood,
     Logits,
     Marks,
     Probabilities,
@@ -64,17 +63,14 @@ class MultiLabelTask(Task):
         """Sigmoid of every label."""
         return scipy.special.expit(logits.astype(np.float64) / (1.0 if temperature is None else temperature))
 
-    def likelihood(self, logits: Logits, targets: Targets) -> Likelihood:
-        """The likelihood of all labels of an image, and of their absence."""
+    def likelihood_slope(self, logits: Logits, targets: Targets) -> Callable[[float], float]:
+        """For all labels of an image, and their absence."""
         signed = np.where(targets == 1, logits, -logits)
-
-        def value(inverse: float) -> float:
-            return float(-scipy.special.log_expit(inverse * signed).sum(axis=1).mean())
 
         def slope(inverse: float) -> float:
             return float(-(scipy.special.expit(-inverse * signed) * signed).sum(axis=1).mean())
 
-        return Likelihood(value, slope)
+        return slope
 
     def threshold_columns(self, num_classes: int) -> list[int]:
         """Every label."""

@@ -8,6 +8,7 @@ from crossgraft.edit.page import edited_caveat
 from crossgraft.metrics.harms import missed_class_caveat, sensitivities, wrong_risks
 from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.record import MetricRecord
+from crossgraft.metrics.subgroups import with_interval
 from crossgraft.metrics.words import metric_format, too_few_in_words
 from crossgraft.options.models import CodeOptions
 from crossgraft.report.source import Source
@@ -21,8 +22,8 @@ from crossgraft.report.verdict import (
     unsound_data,
     warned_of_data,
 )
-from crossgraft.statistics import WithInterval, independent_difference
-from crossgraft.tasks import recorded_task
+from crossgraft.statistics import independent_difference
+from crossgraft.tasks import num_choices, recorded_task
 from crossgraft.tune.record import TuningRecord
 from crossgraft.words.formatting import NumberFormat, counted, joined
 
@@ -70,7 +71,7 @@ def too_few_images(source: Source[TuningRecord]) -> Caveat | None:
         return Caveat(
             f"There is no interval ({reason}), so nothing tells how far chance goes.", Gravity.EMPTY, _more_test_images(source)
         )
-    doubt = too_few_in_words(primary, num_choices(record))
+    doubt = too_few_in_words(primary, num_choices(record.dataset))
     return None if doubt is None else Caveat(doubt, Gravity.EMPTY, _more_test_images(source))
 
 
@@ -133,11 +134,6 @@ def probabilities_are_off(source: Source[TuningRecord]) -> Caveat | None:
     return wrong_risks(source.record.calibration, recorded_task(source.record.dataset))
 
 
-def num_choices(record: TuningRecord) -> int:
-    """Among how many answers guessing chooses: classes, or yes and no of each label."""
-    return len(record.dataset.class_names) if recorded_task(record.dataset).partitions else 2
-
-
 def val_above_test(source: Source[TuningRecord]) -> Caveat | None:
     """Val is better than test by more than the two intervals allow; of other domains than test, it says nothing of this."""
     record, test = source.record, headline(source.record)
@@ -146,7 +142,7 @@ def val_above_test(source: Source[TuningRecord]) -> Caveat | None:
     val = record.metric(record.primary_metric, split="val")
     if test is None or val is None or test.split not in UNSEEN:
         return None
-    ends = _with_interval(val), _with_interval(test)
+    ends = with_interval(val), with_interval(test)
     if ends[0] is None or ends[1] is None:
         return None
     difference = independent_difference(ends[0], ends[1])
@@ -159,12 +155,6 @@ def val_above_test(source: Source[TuningRecord]) -> Caveat | None:
         "epoch was picked on val; the two parts may differ, too. Only the value of test counts.",
         Gravity.FLATTERED,
     )
-
-
-def _with_interval(row: MetricRecord) -> WithInterval | None:
-    if row.value is None or row.low is None or row.high is None:
-        return None
-    return WithInterval(row.value, row.low, row.high)
 
 
 def few_images_of_a_class(source: Source[TuningRecord]) -> Caveat | None:

@@ -9,7 +9,7 @@ from typing import Any
 from crossgraft.data.describe import describe_classes, describe_groups, known_split
 from crossgraft.data.page import data_facts, data_gallery, split_counts_figure
 from crossgraft.edit.page import edited_blocks, edited_with
-from crossgraft.metrics.page import interval_of, metrics_by_class, metrics_by_name, metrics_figure, metrics_table, name_of
+from crossgraft.metrics.page import metrics_by_class, metrics_by_name, metrics_figure, metrics_table, name_of
 from crossgraft.metrics.plots import CURVES_TOGETHER, MOST_CURVES, roc_figure
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import guessing, metric_format, metric_in_words, overall, rows_in_words
@@ -19,6 +19,7 @@ from crossgraft.report.checklists_of_runs import checklists_section
 from crossgraft.report.explorer import DIAGONAL_IS_RIGHT, explorer_of
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow
+from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
 from crossgraft.report.verdict import (
@@ -27,11 +28,11 @@ from crossgraft.report.verdict import (
     in_one_line,
     provenance_section,
     references_section,
-    verdict_blocks,
+    verdict_section,
 )
 from crossgraft.split.page import parts_table
-from crossgraft.tasks import Task, recorded_task
-from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, is_new, num_choices
+from crossgraft.tasks import Task, num_choices, recorded_task
+from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, is_new
 from crossgraft.tune.checklist_answers import TUNING_ANSWERS
 from crossgraft.tune.page_curves import curves_of_several, curves_section, gradients_section
 from crossgraft.tune.page_domains import marks_oracle, unseen_domains_section, unseen_in_words
@@ -235,11 +236,8 @@ def _method(record: TuningRecord) -> str:
 def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
     """The metric with its interval beside what guessing gives, its biggest caveat, and what to type next."""
     record = source.record
-    blocks = [
-        *verdict_blocks(_answer(record), caveats_of(source, TUNING_CAVEATS), after_tuning(source)),
-        Paragraph(_picked(record)),
-    ]
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    caveats, picked = caveats_of(source, TUNING_CAVEATS), Paragraph(_picked(record))
+    return verdict_section(_answer(record), caveats, after_tuning(source), picked)
 
 
 def _answer(record: TuningRecord) -> str:
@@ -247,10 +245,10 @@ def _answer(record: TuningRecord) -> str:
     if primary is None:
         return "No metric was measured, so nothing can be said about this model."
     if record.unseen_domains is not None:
-        return unseen_in_words(record.unseen_domains, num_choices=num_choices(record))
+        return unseen_in_words(record.unseen_domains, num_choices=num_choices(record.dataset))
     held_out = "that each fold held out" if primary.split == "out of fold" else f"of {primary.split}"
     which = _THAT_ARE_NEW if is_new(record, primary) else held_out
-    return f"{metric_in_words(primary, guess=guessing(primary.metric, num_choices(record)), which=which)}."
+    return f"{metric_in_words(primary, guess=guessing(primary.metric, num_choices(record.dataset)), which=which)}."
 
 
 _THAT_ARE_NEW = "that had no part in training or in picking the model"
@@ -294,7 +292,7 @@ def _of_all_images(source: Source[TuningRecord]) -> list[Block]:
     split = primary.split if primary is not None else "test"
     rows = [row for row in overall(record.metrics) if row.split == split and _is_a_share(row)]
     return metrics_figure(
-        [IntervalRow(row.title, interval_of(row), row.metric == record.primary_metric) for row in rows],
+        [IntervalRow(row.title, Interval.of(row), row.metric == record.primary_metric) for row in rows],
         x_label="Value (1 is best)",
         identifier=f"{source.prefix}headline",
         caption=f"Each dot is a metric on {rows_in_words(split)}, the line through it its 95 % interval; the square is the "
@@ -320,7 +318,7 @@ def classes_section(source: Source[TuningRecord]) -> Section | None:
     if rows:
         what = task.noun.capitalize()
         caption = f"Metrics of each {what.lower()} on {rows_in_words(split)}"
-        blocks.append(metrics_by_class(rows, caption=caption, first=what, file_name="metrics-by-class"))
+        blocks.append(metrics_by_class(rows, caption=caption, first=what))
     if record.roc:
         blocks.append(_roc(source))
     if not blocks:
@@ -363,9 +361,9 @@ def subgroups_section(source: Source[TuningRecord]) -> Section | None:
             if row.attribute == attribute and row.class_name is None and not row.metric.endswith(_GAP)
         ]
         primary = [row for row in rows if row.metric == record.primary_metric]
-        overall_row = [] if whole_metric is None else [IntervalRow("all images", interval_of(whole_metric), is_overall=True)]
+        overall_row = [] if whole_metric is None else [IntervalRow("all images", Interval.of(whole_metric), is_overall=True)]
         blocks += metrics_figure(
-            [*overall_row, *(IntervalRow(f"{attribute}: {name_of(row)}", interval_of(row)) for row in primary)],
+            [*overall_row, *(IntervalRow(f"{attribute}: {name_of(row)}", Interval.of(row)) for row in primary)],
             x_label=primary[0].title if primary else "",
             identifier=f"{source.prefix}subgroup-{place}",
             caption=f"{primary[0].title if primary else ''} by {attribute}, with 95 % intervals.",

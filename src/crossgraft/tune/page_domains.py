@@ -14,8 +14,8 @@ from crossgraft.report.explorer import Explorer
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
-from crossgraft.tasks import recorded_task
-from crossgraft.tune.planning.leave_out import ORACLE
+from crossgraft.tasks import num_choices
+from crossgraft.tune.planning.leave_out import ORACLE, ORACLE_MARK
 from crossgraft.tune.plots import DomainRow, domains_figure
 from crossgraft.tune.record import DomainMetricRecord, TuningRecord, UnseenDomainsRecord
 from crossgraft.words.formatting import NumberFormat, counted
@@ -51,19 +51,17 @@ def unseen_in_words(unseen: UnseenDomainsRecord, *, num_choices: int) -> str:
         return f"{unseen.title} has no value {where}: {reason.rstrip('.')}."
     guess = guessing(unseen.metric, num_choices)
     chance = "" if guess is None else f"; guessing gives {guess:.2f}"
-    sentences = [f"{unseen.title} {as_text(first.value)} ({_ends(first, as_text)}{chance}), {where}."]
+    sentences = [f"{unseen.title} {as_text(first.value)} ({_ends(first.low, first.high, as_text)}{chance}), {where}."]
     if gap is not None and gap.value is not None and seen is not None:
         which = "on the others, which it saw" if not unseen.is_each else "on domains that were seen"
         less = "less" if gap.value >= 0 else "more"
         low, high = (gap.low, gap.high) if gap.value >= 0 or gap.low is None or gap.high is None else (-gap.high, -gap.low)
-        ends = (
-            "no interval" if low is None or high is None else f"95\N{NO-BREAK SPACE}% interval {as_text(low)} to {as_text(high)}"
-        )
+        ends = _ends(low, high, as_text)
         that = "That" if gap.note is None else "Over the domains that have both, it"
         sentences.append(f"{that} is {as_text(abs(gap.value))} {less} than the {as_text(seen.value)} {which} ({ends}).")
     worst = unseen.worst
     if worst is not None:
-        sentences.append(f"The worst is {worst.domain} with {as_text(worst.value)} ({_ends(worst, as_text)}).")
+        sentences.append(f"The worst is {worst.domain} with {as_text(worst.value)} ({_ends(worst.low, worst.high, as_text)}).")
     return " ".join([*([ORACLE] if unseen.is_oracle else []), *sentences])
 
 
@@ -98,14 +96,13 @@ def _domains_of_mean(unseen: UnseenDomainsRecord) -> str:
     return every if known in (0, len(unseen.domains)) else f"{known} of {every}"
 
 
-def _ends(record: DomainMetricRecord, as_text: NumberFormat) -> str:
-    if record.low is None or record.high is None:
+def _ends(low: float | None, high: float | None, as_text: NumberFormat) -> str:
+    if low is None or high is None:
         return "no interval"
-    return f"95\N{NO-BREAK SPACE}% interval {as_text(record.low)} to {as_text(record.high)}"
+    return f"95\N{NO-BREAK SPACE}% interval {as_text(low)} to {as_text(high)}"
 
 
 _MOST_DRAWN = 24
-_ORACLE = " (oracle)"
 RecordT = TypeVar("RecordT", bound=Record)
 
 
@@ -124,9 +121,9 @@ def marks_oracle(build: Callable[[Source[RecordT]], Section | None]) -> Callable
 
 def _marked(block: Block) -> Block:
     if isinstance(block, Table):
-        return replace(block, caption=block.caption + _ORACLE)
+        return replace(block, caption=block.caption + ORACLE_MARK)
     if isinstance(block, Explorer) and block.crossed is not None:
-        csv = replace(block.crossed.csv, caption=block.crossed.csv.caption + _ORACLE)
+        csv = replace(block.crossed.csv, caption=block.crossed.csv.caption + ORACLE_MARK)
         return replace(block, crossed=block.crossed._replace(csv=csv))
     return replace(block, blocks=[_marked(each) for each in block.blocks]) if isinstance(block, Folded) else block
 
@@ -155,8 +152,7 @@ def unseen_domains_section(source: Source[TuningRecord]) -> Section | None:
         return None
     blocks: list[Block] = [Paragraph(ORACLE)] if unseen.is_oracle else []
     if len(unseen.domains) <= _MOST_DRAWN:
-        num_choices = len(record.dataset.class_names) if recorded_task(record.dataset).partitions else 2
-        blocks.append(_figure(unseen, num_choices=num_choices, identifier=f"{source.prefix}domains"))
+        blocks.append(_figure(unseen, num_choices=num_choices(record.dataset), identifier=f"{source.prefix}domains"))
     return Section(
         name="domains",
         title="Domains that training never saw",
@@ -167,11 +163,11 @@ def unseen_domains_section(source: Source[TuningRecord]) -> Section | None:
 
 def _figure(unseen: UnseenDomainsRecord, *, num_choices: int, identifier: str) -> Figure:
     rows = [
-        DomainRow(each.domain, _interval(each.unseen or _NOTHING), None if each.seen is None else _interval(each.seen))
+        DomainRow(each.domain, Interval.of(each.unseen), None if each.seen is None else Interval.of(each.seen))
         for each in unseen.domains
     ]
     if unseen.mean is not None:
-        rows.append(DomainRow("mean", _interval(unseen.mean), None if unseen.seen is None else _interval(unseen.seen)))
+        rows.append(DomainRow("mean", Interval.of(unseen.mean), None if unseen.seen is None else Interval.of(unseen.seen)))
     guess = guessing(unseen.metric, num_choices)
     drawing = domains_figure(rows, x_label=f"{unseen.title} on test", identifier=identifier, guess=guess)
     dashed = "" if guess is None else " The dashed line is guessing."
@@ -238,7 +234,3 @@ def _notes(unseen: UnseenDomainsRecord, lines: Sequence[_Line]) -> dict[str, Non
             if of_it.reason is not None:
                 notes[f"{line.name}{about}: {of_it.reason.rstrip('.')}."] = None
     return notes
-
-
-def _interval(record: DomainMetricRecord) -> Interval:
-    return Interval(record.value, record.low, record.high)

@@ -26,9 +26,11 @@ from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.choices import KEEP_FACTOR
+from crossgraft.tune.planning.leave_out import ORACLE_MARK
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.record import DomainMetricRecord, EpochRow, TuningRecord, UnseenDomainsRecord
+from crossgraft.tune.saving.save_model import NOT_STATED
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.words.formatting import counted
 
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_NOT_STATED = "not stated"
-_ORACLE = " (oracle)"
 _MEAN, _WORST = "(mean)", "(worst)"
 """In the column of domains: what is about all of them."""
 
@@ -78,7 +78,7 @@ def known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, option
     return KnownResult(
         model=model or record.model.name,
         weights=record.model.weights_fingerprint,
-        source=source or _NOT_STATED,
+        source=source or NOT_STATED,
         target=record.dataset.name,
         target_fingerprint=rows.ranked_fingerprint,
         protocol=protocol_of(record, options),
@@ -171,6 +171,12 @@ class ModelResult(Result[RecordT]):
     def fine_tuning(self) -> FineTuningResult | None:
         """The fine-tuning that the model came of; None where only a plan was made."""
 
+    def places(self) -> Mapping[str, object]:
+        """The model, and the report."""
+        saved: str | None = getattr(self.found, "saved_model", None)
+        model = {} if self.out is None or saved is None else {"Model": self.out / saved}
+        return {**model, **super().places()}
+
     def predict(self, images: object, **options: Any) -> Predictions:
         """What the model says about images; nothing needs to have been written for it.
 
@@ -241,12 +247,6 @@ class FineTuningResult(ModelResult[TuningRecord]):
         value = "" if self.headline is None else f": {metric_in_words(self.headline)}"
         return f"{self.record.model.name} on {self.record.dataset.name}{value}"
 
-    def places(self) -> Mapping[str, object]:
-        """The model, and the report."""
-        saved = None if self.found is None else self.found.saved_model
-        model = {} if self.out is None or saved is None else {"Model": self.out / saved}
-        return {**model, **super().places()}
-
     @property
     def headline(self) -> MetricRecord | None:
         """The primary metric on held-out rows, with its interval; where every domain was left out in turn, the mean over them."""
@@ -260,7 +260,7 @@ class FineTuningResult(ModelResult[TuningRecord]):
         unseen = self.record.unseen_domains
         is_mean = unseen is not None and unseen.is_each
         number = self.headline.number | ({"split": "unseen", "domain": _MEAN} if is_mean else {})
-        return number | ({"split": f"{number['split']}{_ORACLE}"} if self.record.is_oracle else {})
+        return number | ({"split": f"{number['split']}{ORACLE_MARK}"} if self.record.is_oracle else {})
 
     def to_frame(self) -> pd.DataFrame:
         """One row per metric: value, interval, and what it is about; where domains were left out, those of each domain follow."""
@@ -272,7 +272,7 @@ class FineTuningResult(ModelResult[TuningRecord]):
         if (unseen := self.record.unseen_domains) is not None:
             columns.insert(1, "domain")
             rows += _rows_of_domains(unseen)
-            mark = _ORACLE if unseen.is_oracle else ""
+            mark = ORACLE_MARK if unseen.is_oracle else ""
             rows = [{**row, "split": f"{row['split']}{mark}"} for row in rows]
         return pd.DataFrame(rows, columns=columns)
 

@@ -22,9 +22,7 @@ from crossgraft.variants.record import (
     DifferenceRecord,
     ValueRecord,
 )
-
-ENOUGH_SEEDS = 3
-"""From so many on the interval of a mean counts seeds; the spread of two says next to nothing."""
+from crossgraft.variants.words import ENOUGH_SEEDS
 
 
 def tested_images(rows: TuningRows, metric: str) -> MeasuredImages:

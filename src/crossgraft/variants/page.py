@@ -18,7 +18,7 @@ from crossgraft.report.plots.layers import MOST_NAMED_CLASSES, Panel, layer_pca_
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
-from crossgraft.report.verdict import caveats_of, in_one_line, provenance_section, references_section, verdict_blocks
+from crossgraft.report.verdict import caveats_of, in_one_line, provenance_section, references_section, verdict_section
 from crossgraft.tune.page import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.tune.page_domains import marks_oracle
 from crossgraft.tune.words import ADAPTED, CKA, untouched_in_words
@@ -113,7 +113,7 @@ def _trade_off(record: FineTuningComparisonRecord, measure: str, prefix: str, *,
     short = "Similarity (CKA)" if measure == "cka" else "Similarity (debiased CKA)"
     label = short.replace("Similarity", f"Similarity to the {compared} features")
     points = [
-        TradeOff(row.variant, _interval(_trade_off_similarity(row, kind)), _interval(row.metric), row.sweep, row.strength)
+        TradeOff(row.variant, Interval.of(_trade_off_similarity(row, kind)), Interval.of(row.metric), row.sweep, row.strength)
         for row in record.variants
     ]
     curve = curve_of(record.interpolation, kind, record.primary_metric)
@@ -149,10 +149,6 @@ def _trade_off_similarity(row: ComparedVariantRecord, kind: str) -> ValueRecord:
     return by_kind[kind] or ValueRecord(value=None)
 
 
-def _interval(value: ValueRecord) -> Interval:
-    return Interval(value.value, value.low, value.high)
-
-
 _SECONDS = NumberFormat(decimals=1)
 _RATIO = NumberFormat(decimals=2)
 
@@ -179,11 +175,10 @@ def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Se
     """The answer, what limits it, and the figure of quality against similarity."""
     record = source.record
     caveats = caveats_of(source, COMPARISON_CAVEATS)
-    blocks = verdict_blocks(best_in_words(record), caveats, after_comparison(source))
     shown = [caveat.text for caveat in caveats]
-    blocks += [Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in shown]
-    blocks += trade_off(record, prefix=source.prefix)
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    more = [Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in shown]
+    figure = trade_off(record, prefix=source.prefix)
+    return verdict_section(best_in_words(record), caveats, after_comparison(source), *more, *figure)
 
 
 def side_by_side_section(source: Source[FineTuningComparisonRecord]) -> Section | None:

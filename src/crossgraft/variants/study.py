@@ -22,7 +22,7 @@ from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.options._option import configuration
 from crossgraft.progress import Piece, Reporter, TypicalClock
 from crossgraft.records.base import CheckRecord, RunRecord
-from crossgraft.running.command_line import display_value, portable_name
+from crossgraft.running.command_line import display_value, portable_names
 from crossgraft.running.jobs import Job, Outcome, Work, results_of, run_jobs
 from crossgraft.running.run_directory import RunDirectory, open_run
 from crossgraft.running.verb import PAGE, PAGE_FILE, THUMBNAILS_FILE
@@ -98,11 +98,9 @@ class VariantStudy:
 
     def folder_of(self, variant: Variant, seed: int) -> str:
         """Where one training lies in the run directory; two variants never share it."""
-        names = [portable_name(each.name).casefold() for each in self.variants]
+        names = portable_names(each.name for each in self.variants)
         place = next(number for number, each in enumerate(self.variants) if each is variant)
-        twins = names[:place].count(names[place])
-        again = f"-{twins + 1}" if twins else ""
-        return f"{TRAININGS_FOLDER}/{portable_name(variant.name)}{again}-{seed}"
+        return f"{TRAININGS_FOLDER}/{names[place]}-{seed}"
 
 
 def variant_options(options: TuneOptions, variant: Variant, **more: object) -> TuneOptions:

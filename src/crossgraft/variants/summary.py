@@ -14,7 +14,7 @@ from crossgraft.tune.record import BatchNormMode
 from crossgraft.tune.words import missed_in_words
 from crossgraft.variants.comparison import Measured, MeasuredImages, difference
 from crossgraft.variants.curves import MixedCurve, above_curve
-from crossgraft.variants.domains import ENOUGH_SEEDS, measure_domains
+from crossgraft.variants.domains import measure_domains
 from crossgraft.variants.record import (
     ComparedDomainsRecord,
     ComparedTrainingRecord,
@@ -24,6 +24,7 @@ from crossgraft.variants.record import (
 )
 from crossgraft.variants.study import DoneTraining, VariantStudy
 from crossgraft.variants.variant import left_out
+from crossgraft.variants.words import ENOUGH_SEEDS
 from crossgraft.words.formatting import counted
 
 

@@ -23,7 +23,7 @@ from crossgraft.report.verdict import (
     unsound_data,
     warned_of_data,
 )
-from crossgraft.tasks import recorded_task
+from crossgraft.tasks import num_choices
 from crossgraft.tune.planning.leave_out import ORACLE
 from crossgraft.tune.words import untouched_in_words
 from crossgraft.variants.record import ComparedVariantRecord, FineTuningComparisonRecord, ValueRecord
@@ -52,7 +52,7 @@ def best_in_words(record: FineTuningComparisonRecord) -> str:
     if not done:
         return "No variant has a value, so nothing can be said."
     best, name = done[0], metric_name_in_words(record.primary_metric)
-    guess = guessing(record.primary_metric, num_choices(record))
+    guess = guessing(record.primary_metric, num_choices(record.dataset))
     text = f"{best.named} has the best {name} {where_measured(record)}, {value_in_words(best.metric, guess=guess)}"
     rivals = [row.variant for row in done if row.variant in best.not_separable_from]
     unknown = [row.variant for row in done[1:] if _is_unknown(row, best)]
@@ -77,11 +77,6 @@ def where_measured(record: FineTuningComparisonRecord) -> str:
         return "on test"
     where = f"as the mean over {about.column}s that" if about.is_each else f"on {about.column} {about.left_out[0]}, which"
     return f"{where} training never saw{' (oracle)' if about.is_oracle else ''}"
-
-
-def num_choices(record: FineTuningComparisonRecord) -> int:
-    """Among how many answers guessing chooses: classes, or yes and no of each label."""
-    return len(record.dataset.class_names) if recorded_task(record.dataset).partitions else 2
 
 
 def details_in_words(record: FineTuningComparisonRecord) -> str:
@@ -157,7 +152,7 @@ def best_may_be_guessing(record: FineTuningComparisonRecord) -> str | None:
     if best is None:
         return None
     row = MetricRecord(metric=record.primary_metric, title="", value=best.value, low=best.low, high=best.high, num_images=0)
-    return doubt_in_words(row, num_choices(record))
+    return doubt_in_words(row, num_choices(record.dataset))
 
 
 def _is_unknown(row: ComparedVariantRecord, best: ComparedVariantRecord) -> bool:
@@ -221,7 +216,8 @@ def untouched_similarity(record: FineTuningComparisonRecord) -> dict[str, float]
     return {name: fmean(values) for name, values in similarities.items()}
 
 
-_ENOUGH_SEEDS = 3  # from so many on intervals are those of seeds
+ENOUGH_SEEDS = 3
+"""From so many on the interval of a mean counts seeds; the spread of two says next to nothing."""
 
 
 def may_be_guessing(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
@@ -233,10 +229,10 @@ def may_be_guessing(source: Source[FineTuningComparisonRecord]) -> Caveat | None
 def few_seeds(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
     """Too few trainings to see how much a seed changes."""
     record, typed = source.record, source.typed
-    if len(record.seeds) >= _ENOUGH_SEEDS:
+    if len(record.seeds) >= ENOUGH_SEEDS:
         return None
     is_known = typed.verb == "tune" and typed.has("--compare")
-    several = typed.again(("--seeds", str(_ENOUGH_SEEDS)))
+    several = typed.again(("--seeds", str(ENOUGH_SEEDS)))
     remedy = Following(several, "to see how much another seed changes") if is_known else None
     return Caveat(record.interval_words, Gravity.FLATTERED, remedy)
 

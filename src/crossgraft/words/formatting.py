@@ -216,9 +216,9 @@ def magnitude(number: int) -> str:
     return str(number)
 
 
-def short_fingerprint(fingerprint: str, *, length: int = 12) -> str:
+def short_fingerprint(fingerprint: str) -> str:
     """The first characters of a fingerprint, without the name of its algorithm."""
-    return fingerprint.rpartition(":")[2][:length]
+    return fingerprint.rpartition(":")[2][:12]
 
 
 def _exponent(size: float) -> int:

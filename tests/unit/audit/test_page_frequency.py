@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossgraft.audit.page_frequency import frequency_section, frequency_text_section
+from crossgraft.audit.page_frequency import frequency_section
 from crossgraft.audit.record import AuditRecord
 from crossgraft.report.blocks import Figure, Items
 from crossgraft.report.kinds import KINDS
@@ -23,8 +23,8 @@ from support.frequency_records import (
 def blocks_of(examples):
     ranking = examples.ranking_record()
 
-    def blocks(frequency, builder=frequency_section):
-        section = builder(Source(audit_record(ranking.dataset, ranking.models[0], frequency=frequency)))
+    def blocks(frequency):
+        section = frequency_section(Source(audit_record(ranking.dataset, ranking.models[0], frequency=frequency)))
         return None if section is None else section.blocks
 
     return blocks
@@ -51,7 +51,7 @@ def titles(table):
 
 
 def test_what_was_not_asked_for_has_no_section_and_old_records_open(blocks_of, examples):
-    assert blocks_of(None) is None and blocks_of(None, frequency_text_section) is None
+    assert blocks_of(None) is None
     ranking = examples.ranking_record()
     old = audit_record(ranking.dataset, ranking.models[0]).model_dump(exclude={"frequency"})
     assert AuditRecord.model_validate(old).frequency is None
@@ -129,13 +129,6 @@ def test_a_spectrum_that_is_not_there_is_not_drawn(blocks_of):
     assert "spectra by frequency: images." in figure.drawings[0]
 
 
-def test_the_terminal_has_the_tables_and_no_figure(blocks_of):
-    found = audit_frequencies(tuned_frequencies(), ranks=[risk_rank_record()])
-    shown = blocks_of(found, frequency_text_section)
-    assert captions(shown) == []
-    assert [table.caption for table in tables(shown)] == [table.caption for table in tables(blocks_of(found))]
-
-
 def test_the_page_and_the_terminal_have_it():
     kind = KINDS.get("audit")
-    assert frequency_section in kind.builders and frequency_text_section in kind.terminal
+    assert frequency_section in kind.builders and frequency_section in kind.terminal

@@ -7,7 +7,7 @@ import pytest
 
 from crossgraft.bench.engine import EngineRequest
 from crossgraft.bench.engines import slurm
-from crossgraft.errors import UsageError
+from crossgraft.errors import MissingError, UsageError
 
 
 class Executor:
@@ -37,6 +37,22 @@ def test_an_answer_that_cannot_be_read_is_an_error_of_its_job_alone(tmp_path, mo
     for _ in range(2):
         with pytest.raises(RuntimeError, match="answer of task 7 cannot be read: Ran out of input"):
             arrays.submit(len, "a").result(timeout=10)
+    arrays.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(OSError("no controller"), "OSError: no controller"), (KeyError("job"), "KeyError: 'job'")]
+)
+def test_what_is_not_submitted_is_told_by_the_kind_of_its_error(tmp_path, monkeypatch, error, said):
+    def fails():
+        raise error
+
+    monkeypatch.setattr(slurm, "POLL_SECONDS", 0.01)
+    executor = Executor(tmp_path)
+    executor.batch = fails
+    arrays = slurm.Arrays(executor)
+    with pytest.raises(MissingError, match=f"SLURM took no job: {said}"):
+        arrays.submit(len, "a").result(timeout=10)
     arrays.shutdown()
 
 

@@ -7,6 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot import CopaHead, NccHead, NWayKShot, TipAdapterHead, evaluate, joined, sample_episode
 from crossgraft.fewshot.evaluate import EpisodeTable
+from crossgraft.fewshot.heads.ncc import DISTANCES
 from crossgraft.seeding import generator
 from crossgraft.statistics import mean_interval
 
@@ -119,6 +120,14 @@ class Greedy(KNeighborsClassifier):
 def test_want_of_memory_is_no_fault_of_the_options(data):
     with pytest.raises(MemoryError, match="no 80 GB"):
         evaluate(*data, {"greedy": Greedy()}, sampler=SAMPLER, num_episodes=1)
+
+
+def test_an_error_in_the_code_of_an_own_head_is_no_fault_of_the_user(data, monkeypatch):
+    monkeypatch.setitem(DISTANCES, "cos", None)
+    with pytest.raises(TypeError, match="not callable"):
+        evaluate(*data, {"ncc": NccHead()}, sampler=SAMPLER, num_episodes=1)
+    with pytest.raises(UsageError, match="Head ncc in episode 0: TypeError"):
+        evaluate(*data, {"ncc": type("Theirs", (NccHead,), {})()}, sampler=SAMPLER, num_episodes=1)
 
 
 @pytest.mark.parametrize("what", ["labels", "groups", "superclasses"])

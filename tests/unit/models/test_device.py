@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 from crossgraft import compute
 from crossgraft.compute import is_out_of_memory, resolve_device
 from crossgraft.data.transforms import prepare_batch
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import DeviceLostError, UnknownNameError, UsageError
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.device import choose_precision, explain_missing_operations, move_to_device
 from crossgraft.types import Preprocessing
@@ -81,6 +81,25 @@ def test_an_operation_that_a_device_lacks_is_explained():
         raise NotImplementedError(words)
     with pytest.raises(NotImplementedError), explain_missing_operations("net", "cpu"):
         raise NotImplementedError(words)
+
+
+class Card(nn.Module):
+    """A network on a card that fails."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+
+    def forward(self, images):
+        raise RuntimeError("CUDA error: unspecified launch failure\nCUDA kernel errors might be reported later.")
+
+
+def test_a_card_that_fails_before_the_first_image_is_no_fault_of_the_network(monkeypatch):
+    with pytest.raises(DeviceLostError, match=r"^The device meta failed in mid-run: CUDA error: unspecified launch failure\. "):
+        backbone(Card(), device="meta")  # any device but the CPU
+    monkeypatch.setattr(nn.Module, "to", lambda self, device: self.forward(None))
+    with pytest.raises(DeviceLostError, match="The device cuda:1 failed"):
+        move_to_device(Card(), "cuda:1")
 
 
 def test_apples_accelerator_is_taken_where_it_is(monkeypatch):

@@ -1,6 +1,7 @@
 """Text towers from towers: what they compute is what open_clip and transformers compute with the same files."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from crossgraft.errors import (
     DataError,
+    DeviceLostError,
     MissingExtraError,
     MissingWeightsError,
     UnknownNameError,
@@ -207,6 +209,15 @@ def test_a_description_that_the_network_cannot_follow(clip, tmp_path):
     (folder / "config.json").write_text(json.dumps(said))
     with pytest.raises(DataError, match="cannot be run"):
         load_text_tower(f"transformers:{folder}").encode(TEXTS)
+
+
+def test_a_card_that_fails_says_nothing_of_the_description(clip):
+    def lost(*_):
+        raise RuntimeError("CUDA error: unspecified launch failure")
+
+    tower = replace(load_text_tower(f"transformers:{clip}"), run=lost, device="meta")  # any device but the CPU
+    with pytest.raises(DeviceLostError, match="The device meta failed"):
+        tower.encode(TEXTS)
 
 
 def test_the_description_of_a_bert_comes_from_beside_the_weights_or_from_its_own_folder(tmp_path):

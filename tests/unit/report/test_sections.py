@@ -16,7 +16,7 @@ from crossgraft.rank.page import (
     controls_section,
     models_section,
     ranking_heading,
-    verdict_section,
+    ranking_verdict_section,
     warnings_section,
 )
 from crossgraft.rank.page_scores import agreement_section, rankings_section, scores_section
@@ -55,7 +55,7 @@ def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind,
 
 
 def test_the_verdict_is_the_advice_two_sentences_and_one_figure(ranking, source_of):
-    section = verdict_section(source_of(ranking))
+    section = ranking_verdict_section(source_of(ranking))
     verdict, others, why, figure = section.blocks
     assert verdict.answer == answer_in_words(ranking)
     assert verdict.caveat == "2 of 548 images could not be read and are left out."
@@ -69,7 +69,7 @@ def test_the_verdict_is_the_advice_two_sentences_and_one_figure(ranking, source_
 
 
 def test_a_verdict_figure_says_which_models_have_no_value(ranking, source_of, examples):
-    section = verdict_section(source_of(ranking.model_copy(update={"primary_score": "leep"})))
+    section = ranking_verdict_section(source_of(ranking.model_copy(update={"primary_score": "leep"})))
     assert f"Without a value: {examples.WITHOUT_HEAD}." in section.blocks[-1].caption
 
 

@@ -54,6 +54,15 @@ def test_a_job_that_fails_is_a_reason_among_several_and_an_error_alone(tmp_path,
 
 
 @pytest.mark.parametrize(
+    ("error", "reason"), [(KeyError("width"), "KeyError: 'width'"), (MemoryError(), "MemoryError"), (DataError("No."), "No.")]
+)
+def test_an_internal_error_is_told_from_a_sentence_where_every_error_is_a_fault_of_its_job(tmp_path, monkeypatch, error, reason):
+    work = Written(tmp_path)
+    monkeypatch.setattr(work, "faults", (Exception,), raising=False)
+    assert [outcome.reason for outcome in run_jobs(jobs(error), work, keep_going=True)] == [reason]
+
+
+@pytest.mark.parametrize(
     "error", [StorageError("Full."), RunDirectoryError("In use."), KeyboardInterrupt(), TypeError(), MemoryError()]
 )
 def test_what_is_no_fault_of_the_job_stops_all(tmp_path, error):

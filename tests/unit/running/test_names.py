@@ -1,6 +1,6 @@
 import pytest
 
-from crossgraft.running.command_line import portable_name
+from crossgraft.running.command_line import portable_name, portable_names
 
 WINDOWS_REFUSES = set('<>:"/\\|?*')
 
@@ -43,3 +43,9 @@ def test_long_names_are_short_and_stay_different(letter):
 @pytest.mark.parametrize("name", ["", "..", "///", "?"])
 def test_nothing_is_left_of_nothing(name):
     assert portable_name(name) == ""
+
+
+def test_names_of_several_folders_are_apart_whatever_they_are_called():
+    made = portable_names(["vit", "ViT", "vit?", "vit-2", "vit-2*", ""])
+    assert made == ["vit", "ViT-3", "vit-4", "vit-2", "vit-2-2", ""]
+    assert portable_names(["a", "b", "A"]) == ["a", "b", "A-2"]

@@ -10,6 +10,7 @@ from safetensors import safe_open
 from crossgraft.errors import CrossgraftWarning, DeviceLostError, DivergedError, OutOfMemoryError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models import memory_format
+from crossgraft.models.classifier import Classifier
 from crossgraft.models.device import explain_lost_device
 from crossgraft.running.jobs import Job, Work, run_jobs
 from crossgraft.tasks import MultiClassTask
@@ -321,6 +322,15 @@ def test_a_device_that_fails_is_named_and_the_training_goes_on_later(monkeypatch
     monkeypatch.setattr(Failing, "__repr__", lambda _: repr(SpreadOfAll()))
     resumed, result = train_one("plain", regularizers=[Failing(None, at=99)], **settings)
     assert result.resumed and same_bits(resumed, whole)
+
+
+def test_a_device_that_is_gone_before_the_first_step_is_named(monkeypatch):
+    def gone(*_, **__):
+        raise RuntimeError("CUDA error: unspecified launch failure")
+
+    monkeypatch.setattr(Classifier, "to", gone)
+    with pretend_device(monkeypatch), pytest.raises(DeviceLostError, match="--device cpu"):
+        train_one("plain", feed=feed_of(DEVICE, "plain"))
 
 
 def test_a_lost_device_is_no_fault_of_one_training(monkeypatch):

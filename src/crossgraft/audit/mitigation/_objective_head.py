@@ -20,8 +20,8 @@ LEARNING_RATE, BETAS = 0.1, (0.9, 0.95)
 _NUM_DOMAINS = _NUM_CLASSES = 2
 
 
-def objective_scorer(rows: GroupedRows, objective: Objective, *, inverse_penalty: float = 1.0) -> FittedScorer:
-    """A linear head that minimises ``objective`` + ‖w‖² / (2 C n), all images in every step, in float64.
+def objective_scorer(rows: GroupedRows, objective: Objective) -> FittedScorer:
+    """A linear head that minimises ``objective`` + ‖w‖² / 2n, all images in every step, in float64.
 
     With the mean as objective that is ``logistic_scorer``, to 1e-4. 400 steps of Adam from w = 0, whose rate falls along a cosine
     from 0.1 to 0; nothing is drawn. For an objective that needs two images of a group each image stands there twice: so it is in
@@ -30,7 +30,6 @@ def objective_scorer(rows: GroupedRows, objective: Objective, *, inverse_penalty
     Args:
         rows: Images of all four cells, in an order that says nothing.
         objective: Domains are 0 without the artefact and 1 with it.
-        inverse_penalty: C of scikit-learn, as in ``logistic_scorer``.
 
     Cost: two products with the features a step.
     """
@@ -50,7 +49,7 @@ def objective_scorer(rows: GroupedRows, objective: Objective, *, inverse_penalty
         logits = _two_columns(features @ weights + intercept).repeat_interleave(copies, dim=0)
         losses = loss(logits, targets)
         context = ObjectiveContext(losses, logits, targets, domains, _NUM_DOMAINS, step, loss, torch.Generator())
-        decay = weights.square().sum() / (2 * inverse_penalty * len(features))
+        decay = weights.square().sum() / (2 * len(features))
         total = torch.stack([*objective(context).values(), decay]).sum()
         optimizer.zero_grad()
         total.backward()

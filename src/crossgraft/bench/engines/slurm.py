@@ -13,6 +13,7 @@ from typing import Any
 from crossgraft.bench.engine import Engine, EngineRequest
 from crossgraft.errors import MissingError, UsageError
 from crossgraft.optional import require
+from crossgraft.running.jobs import error_in_one_line
 
 POLL_SECONDS = 2.0
 _MINUTES = 60
@@ -91,7 +92,7 @@ class Arrays(Executor):
                 tasks = [submit() for _, submit in waiting]
         except Exception as error:  # sbatch refused, or the controller does not answer
             for future, _ in waiting:
-                future.set_exception(MissingError(f"SLURM took no job: {' '.join(str(error).split())}"))
+                future.set_exception(MissingError(f"SLURM took no job: {error_in_one_line(error)}"))
             return
         self._tasks |= {future: task for (future, _), task in zip(waiting, tasks, strict=True)}
 

@@ -31,7 +31,7 @@ from crossgraft.data.describe import describe_dataset
 from crossgraft.data.inspection import THUMBNAIL_SIDE, inspect_images
 from crossgraft.errors import DataError
 from crossgraft.progress import Piece, Reporter, TypicalClock
-from crossgraft.records.base import CheckRecord, Reference, Severity
+from crossgraft.records.base import MOST_SEVERE_FIRST, CheckRecord, Reference
 from crossgraft.seeding import generator
 from crossgraft.words.formatting import counted
 
@@ -81,8 +81,6 @@ def _seconds_of_search(number: int) -> float:
     find_near_duplicates(thumbnails)
     return (now() - start) * (number / few) ** _EXPONENT
 
-
-MOST_SEVERE_FIRST: tuple[Severity, ...] = ("unsound", "warning", "notice", "not assessed", "passed")
 
 _CHECKS_OF_ROWS = (
     check_conflicting_labels,

@@ -23,7 +23,7 @@ from crossgraft.data.inspection import inspect_images
 from crossgraft.data.listing import list_rows, look_at_rows, make_request
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.selection import RowSelection
-from crossgraft.data.splits import Split
+from crossgraft.data.splits import PARTS, Split
 from crossgraft.options.data import SourceOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Severity, Thumbnail
@@ -132,7 +132,6 @@ class DataCheck(Result[DataCheckRecord]):
         return pd.DataFrame(rows, columns=["severity", "title", "text"])
 
 
-_USUAL_SPLITS = ("train", "val", "test")
 LOOKING = "looking"
 """The part of the work in which images are looked at."""
 
@@ -172,7 +171,7 @@ class Survey(Confidential, ImageRows):
     def split_names(self) -> list[str]:
         """The splits that rows are in: train, val, test, then others by name."""
         present = set() if self.splits is None else set(self.splits.tolist()) - {""}
-        return [name for name in _USUAL_SPLITS if name in present] + sorted(present - set(_USUAL_SPLITS))
+        return [name for name in PARTS if name in present] + sorted(present - set(PARTS))
 
     @property
     def known_groups(self) -> np.ndarray:

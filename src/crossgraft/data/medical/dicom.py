@@ -155,11 +155,6 @@ _PIXEL_ELEMENTS = ("PixelData", "FloatPixelData", "DoubleFloatPixelData")
 # Unused bits are taken off here, because pydicom assumes that they lie above the value; and the header says how many
 # frames there are.
 _DECODER_OPTIONS: dict[str, Any] = {"correct_unused_bits": False, "allow_excess_frames": False}
-_DECODER_PACKAGES = {
-    "JPEG 2000": "pylibjpeg pylibjpeg-openjpeg",
-    "High-Throughput": "pylibjpeg pylibjpeg-openjpeg",
-    "JPEG": "pylibjpeg pylibjpeg-libjpeg",
-}
 
 
 @dataclass(frozen=True)
@@ -364,6 +359,13 @@ def _span(stored: np.ndarray, display: Display) -> Span | None:
 def _joined(spans: list[Span | None]) -> Span:
     known = [span for span in spans if span is not None]
     return Span(min((span.low for span in known), default=0.0), max((span.high for span in known), default=0.0))
+
+
+_DECODER_PACKAGES = {
+    "JPEG 2000": "pylibjpeg pylibjpeg-openjpeg",
+    "High-Throughput": "pylibjpeg pylibjpeg-openjpeg",
+    "JPEG": "pylibjpeg pylibjpeg-libjpeg",
+}
 
 
 def _why_not_decoded(syntax: UID, error: Exception) -> str:

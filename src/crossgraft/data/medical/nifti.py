@@ -22,6 +22,7 @@ from crossgraft.compute import room_for
 from crossgraft.data.decoding import composite_on_black
 from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, WindowPolicy, display_table, look_up, show_wide
 from crossgraft.data.medical.formats import GZIP_MARK, UnreadableFileError, named_problems
+from crossgraft.errors import UnreadableImageError
 
 _HEADER_BYTES = {348: 1, 540: 2}
 """What a header says first, its own length → the version of NIfTI."""
@@ -159,7 +160,7 @@ def _checked_type(header: Any) -> np.dtype:
     code = int(header["datatype"])
     try:
         dtype = cast("np.dtype", header.get_data_dtype())
-    except Exception as error:
+    except KeyError as error:
         raise UnreadableFileError(f"its type of values (number {code}) does not exist") from error
     name = str(header._data_type_codes.label[code]) if code in header._data_type_codes else str(code)
     is_colour = dtype.names is not None and set(dtype.names) >= _RGB
@@ -282,16 +283,17 @@ class NiftiVolume:
         Raises:
             UnreadableImageError: There is no such slice.
         """
-        with named_problems(self._where):
-            if index >= self._values.shape[self._axis]:
-                raise UnreadableFileError(f"it has {self._values.shape[self._axis]} slices; slice {index + 1} was asked for")
-            # Not np.take, which would first make a copy of the whole volume.
-            plane = np.moveaxis(self._values, self._axis, 0)[index]
-            seen = np.ascontiguousarray(plane[::-1, ::-1].T)
-            if self._header.is_colour:
-                names = [name for name in ("R", "G", "B", "A") if name in (seen.dtype.names or ())]
-                return composite_on_black(np.stack([seen[name] for name in names], axis=-1))
-            return self._shown(seen.astype(seen.dtype.newbyteorder("="), copy=False))[..., np.newaxis]
+        if index >= self._values.shape[self._axis]:
+            raise UnreadableImageError(
+                self._where, f"it has {self._values.shape[self._axis]} slices; slice {index + 1} was asked for"
+            )
+        # Not np.take, which would first make a copy of the whole volume.
+        plane = np.moveaxis(self._values, self._axis, 0)[index]
+        seen = np.ascontiguousarray(plane[::-1, ::-1].T)
+        if self._header.is_colour:
+            names = [name for name in ("R", "G", "B", "A") if name in (seen.dtype.names or ())]
+            return composite_on_black(np.stack([seen[name] for name in names], axis=-1))
+        return self._shown(seen.astype(seen.dtype.newbyteorder("="), copy=False))[..., np.newaxis]
 
     def _shown(self, stored: np.ndarray) -> np.ndarray:
         bits = 8 * stored.dtype.itemsize

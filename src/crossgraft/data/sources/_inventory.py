@@ -18,6 +18,7 @@ from crossgraft.data.class_names import natural_key
 from crossgraft.data.decoding import IMAGE_EXTENSIONS, decode_file
 from crossgraft.data.file_counts import (
     ARCHIVE,
+    BESIDE,
     LEFT_BY_PROGRAMS,
     LINK,
     MASK,
@@ -347,9 +348,9 @@ def _is_no_file(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def counted_by_kind(files: Iterable[Path], reason: str) -> list[PassedOver]:
-    """Files that are passed over for one reason, and are in no folder of a class."""
-    return [PassedOver(kind, reason, "", number) for kind, number in Counter(map(kind_of_file, files)).items()]
+def counted_beside(files: Iterable[Path]) -> list[PassedOver]:
+    """Files that are passed over beside the folders of classes."""
+    return [PassedOver(kind, BESIDE, "", number) for kind, number in Counter(map(kind_of_file, files)).items()]
 
 
 def kind_of_file(path: Path) -> str:

@@ -134,8 +134,6 @@ _WORDS_FOR = {
     **dict.fromkeys(("false", "no"), 0),
     **dict.fromkeys(("u", "uncertain", "?"), UNCERTAIN),
 }
-_SEPARATORS = ("|", ";")
-_FEWEST_ROWS, _SMALLEST_SHARE = 2, 0.05  # one odd name is no several labels
 
 
 def numbers_in_columns(columns: Sequence[Sequence[str]], names: Sequence[str], *, row_name: Callable[[int], str]) -> np.ndarray:
@@ -311,6 +309,10 @@ def label_set_from_cells(
     for row, present in enumerate(named):
         matrix[row, [column_of[name] for name in present]] = 1
     return without_none(SourceLabels(matrix, tuple(names)), none_label, row_name)
+
+
+_SEPARATORS = ("|", ";")
+_FEWEST_ROWS, _SMALLEST_SHARE = 2, 0.05  # one odd name is no several labels
 
 
 def separator_notices(cells: Sequence[str], column: str) -> tuple[str, ...]:

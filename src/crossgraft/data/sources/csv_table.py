@@ -125,9 +125,6 @@ def labels_of_table(table: TextTable, columns: Sequence[str], request: SourceReq
     return SourceLabels(labels_from_text(cells, where=f"column {column}", row_name=table.row_name), None, notices)
 
 
-_NAMES_THAT_SAY_NOTHING = ("metadata", "labels", "table", "index", "data", "dataset", "images")
-
-
 class CsvTable(DataSource):
     """Columns are recognised by their usual names, or named by the user."""
 
@@ -306,6 +303,9 @@ def _groups(table: TextTable, columns: _TableColumns, request: SourceRequest) ->
     groups = table.column(columns.group)
     refuse_missing_groups(groups, where=f"column {columns.group}", row_name=table.row_name)
     return np.asarray(groups)
+
+
+_NAMES_THAT_SAY_NOTHING = ("metadata", "labels", "table", "index", "data", "dataset", "images")
 
 
 def _table_name(path: Path) -> str:

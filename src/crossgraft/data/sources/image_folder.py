@@ -10,12 +10,12 @@ from pathlib import Path
 from crossgraft.data._groups import PATH_GROUPS, groups_from_paths
 from crossgraft.data.class_names import look_alikes, natural_key, whole_letters
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
-from crossgraft.data.file_counts import BESIDE, OTHER_PART, FileCounts, PassedOver, describe_files
+from crossgraft.data.file_counts import OTHER_PART, FileCounts, PassedOver, describe_files
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, is_image_file
 from crossgraft.data.sources._image_files import rows_of_files
 from crossgraft.data.sources._inventory import (
     Inventory,
-    counted_by_kind,
+    counted_beside,
     folder_passed_over,
     is_called_images,
     is_visible,
@@ -86,7 +86,7 @@ def below_images(folder: Path, *, keep_masks: bool) -> tuple[Path, list[PassedOv
     if holding != set(called) or not masks:
         return folder, []
     beside = [skipped for skipped in inventory.passed_over if skipped.place != called[0]]
-    return folder / called[0], [*beside, *counted_by_kind(loose, BESIDE)]
+    return folder / called[0], [*beside, *counted_beside(loose)]
 
 
 def find_split_folders(root: Path) -> dict[str, str]:
@@ -119,7 +119,7 @@ def beside_splits(root: Path, split_folders: Mapping[str, str], use_split: str |
     return [
         *(PassedOver(f"in {name}", OTHER_PART, name, len(part.images)) for name, part in parts.items() if part.images),
         *(skipped._replace(place=name) for name, part in parts.items() for skipped in part.passed_over),
-        *counted_by_kind(loose.images, BESIDE),
+        *counted_beside(loose.images),
         *loose.passed_over,
     ]
 
@@ -311,7 +311,7 @@ def _files_by_class(
         verb = "is" if len(loose) == 1 else "are"
         beside = f"Beside the class folders of {folder} there {verb} {counted(len(loose), 'image')}"
         notices.append(f"{beside}, not used: {names}.")
-    return files, [*masks, *inventory.passed_over, *counted_by_kind(loose, BESIDE)]
+    return files, [*masks, *inventory.passed_over, *counted_beside(loose)]
 
 
 def _is_no_class(name: str, inventory: Inventory) -> bool:

@@ -252,7 +252,7 @@ def _unwrap(content: object, path: Path, key: str | None) -> StateDict:
         raise DataError(f"{path.name} is no state dict: it must map parameter names to tensors.{_places_of_tensors(content)}")
     state = cast("Mapping[str, Tensor]", content)
     counted = {name: tensor for name, tensor in state.items() if name != _COUNTER_OF_AVERAGES}
-    return _without_shared_prefix(counted, _PREFIXES_OF_TRAINING)
+    return _without_prefix_of_training(counted)
 
 
 def _under(content: object, key: str, path: Path) -> object:
@@ -286,9 +286,9 @@ def _listed_keys(keys: Sequence[str]) -> str:
     return ", ".join(shortened(key) for key in keys[:_LISTED_KEYS]) + more
 
 
-def _without_shared_prefix(state: Mapping[str, Tensor], prefixes: Sequence[str]) -> StateDict:
-    """As long as all names begin with one of ``prefixes``, it comes off."""
-    while state and (prefix := next((p for p in prefixes if all(name.startswith(p) for name in state)), None)):
+def _without_prefix_of_training(state: Mapping[str, Tensor]) -> StateDict:
+    """As long as all names begin with such a one, it comes off."""
+    while state and (prefix := next((p for p in _PREFIXES_OF_TRAINING if all(name.startswith(p) for name in state)), None)):
         state = {name.removeprefix(prefix): tensor for name, tensor in state.items()}
     return dict(state)
 
@@ -300,9 +300,7 @@ def known_prefixes_removed(state: Mapping[str, Tensor]) -> Generator[StateDict]:
     """
     yield dict(state)
     while prefix := next((p for p in _PREFIXES if state and all(name.startswith(p) for name in state)), None):
-        state = _without_shared_prefix(
-            {name.removeprefix(prefix): tensor for name, tensor in state.items()}, _PREFIXES_OF_TRAINING
-        )
+        state = _without_prefix_of_training({name.removeprefix(prefix): tensor for name, tensor in state.items()})
         yield state
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from crossgraft.compute import is_out_of_memory
 from crossgraft.errors import CrossgraftError, DataError, UsageError
+from crossgraft.models.device import explain_lost_device
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.layers import count_parameters
 from crossgraft.models.sources.architecture_arguments import WRONG_VALUES
@@ -128,7 +129,10 @@ class TextTower:
                 with self._reading(texts[first]):
                     tokens = self.tokenizer.batch(texts[first : first + AT_ONCE])
                 try:
-                    vectors = self.run(self.module, {name: each.to(self.device) for name, each in tokens.items()})
+                    with explain_lost_device(self.device):
+                        vectors = self.run(self.module, {name: each.to(self.device) for name, each in tokens.items()})
+                except CrossgraftError:
+                    raise
                 except WRONG_VALUES as error:
                     if is_out_of_memory(error):
                         raise

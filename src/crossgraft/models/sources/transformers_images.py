@@ -66,7 +66,7 @@ def _processor(said: Mapping[str, object], *, of: str) -> Any:
         raise UnknownNameError(f"image_processor_type in {PROCESSOR_FILES[0]} of {of}", stated or "none", known, hint=ADVICE)
     try:
         return getattr(transformers(), name)(**{key: said[key] for key in _KEYS if key in said})
-    except Exception as error:
+    except Exception as error:  # its checks have classes of their own
         raise DataError(f"{PROCESSOR_FILES[0]} of {of} holds a value that {name} refuses: {error}. {ADVICE}") from error
 
 

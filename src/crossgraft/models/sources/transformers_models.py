@@ -135,7 +135,7 @@ class TransformersLibrary(ModelLibrary):
             )
         try:
             channels = input_size(FAMILIES[kind], kwargs)[0]
-        except Exception as error:
+        except Exception as error:  # the checks of its configurations have classes of their own
             raise self.cannot_build(f"{self.name}:{kind}", kwargs, error) from error
         return preprocessing_of(read_json(file, of=place.name), channels=channels, of=place.name)
 
@@ -144,7 +144,7 @@ class TransformersLibrary(ModelLibrary):
         self.refuse_arguments(source, kwargs)
         try:
             return {"input_size": input_size(_family(source), kwargs)}
-        except Exception as error:
+        except Exception as error:  # the checks of its configurations have classes of their own
             raise self.cannot_build(source, kwargs, error) from error
 
     def refuse_arguments(self, source: str, kwargs: Mapping[str, object]) -> None:
@@ -263,7 +263,7 @@ def _arguments(kind: str, said: Mapping[str, object], *, of: str) -> dict[str, o
     refuse_large_numbers(stated, where=where)
     try:
         found = differences(family, stated)
-    except Exception as error:
+    except Exception as error:  # the checks of its configurations have classes of their own
         raise DataError(f"{where} holds a value that transformers refuses: {error}. Copy or download it again.") from error
     architectures = said.get("architectures")
     if family.classifier is not None and isinstance(architectures, list) and family.classifier in architectures:

@@ -298,7 +298,6 @@ class ImageNetResult(NamedTuple):
     """What timm, or torchvision, publishes of one network at its best image size."""
 
     model: str
-    image_size_pixels: int
     top1_percent: float
     parameters_millions: float
     gmacs: float | None
@@ -313,9 +312,9 @@ def imagenet_results() -> Mapping[str, ImageNetResult]:
     """
     document = compressed("imagenet")
     by_name: dict[str, ImageNetResult] = {}
-    for model, pixels, top1, _, _, _, parameters, gmacs, speed in document["rows"]:
+    for model, _, top1, _, _, _, parameters, gmacs, speed in document["rows"]:
         if model not in by_name or top1 > by_name[model].top1_percent:
-            by_name[model] = ImageNetResult(model, pixels, top1, parameters, gmacs, speed)
+            by_name[model] = ImageNetResult(model, top1, parameters, gmacs, speed)
     return by_name
 
 

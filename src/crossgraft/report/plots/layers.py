@@ -27,6 +27,7 @@ from crossgraft.report.plots.svg import (
 )
 
 _LEFT, _RIGHT, _BELOW, _LEGEND_ROW = 54, 16, 30, 18  # pixels
+_HEIGHT = 260  # without names of layers and legend
 _LONGEST_LAYER = 18
 
 
@@ -46,31 +47,27 @@ class LayerCurve(NamedTuple):
     is_untrained: bool = False
 
 
-def layer_curves_figure(
-    layers: Sequence[str], curves: Sequence[LayerCurve], *, y_label: str, identifier: str, width: float = 640, height: float = 260
-) -> Markup:
-    """Draw each curve with its spread as bars.
+def layer_curves_figure(layers: Sequence[str], curves: Sequence[LayerCurve], *, identifier: str, width: float) -> Markup:
+    """Draw the mean CCA of each layer with its spread as bars.
 
     Args:
         layers: Names of the layers, first to last.
         curves: Curves with as many values.
-        y_label: Quantity.
         identifier: Unique on the page.
         width: Width in CSS pixels.
-        height: Height in CSS pixels without names of layers and legend.
     """
     names = [shortened(name, _LONGEST_LAYER) for name in layers]
     flat = len(names) * max(len(name) for name in names) * PIXELS_PER_CHARACTER < width - _LEFT - _RIGHT
     below = _BELOW if flat else max(len(name) for name in names) * PIXELS_PER_CHARACTER + 12
     in_row = 2 if width >= 500 else 1
     top = 8 + _LEGEND_ROW * math.ceil(len(curves) / in_row)
-    tall = height + below + top
+    tall = _HEIGHT + below + top
     most = int(width / in_row / PIXELS_PER_CHARACTER) - 6
 
     def paint(figure: Figure) -> None:
-        size = ((width - _LEFT - _RIGHT) / width, height / tall)
+        size = ((width - _LEFT - _RIGHT) / width, _HEIGHT / tall)
         axes = figure.add_axes((_LEFT / width, below / tall, *size))
-        axes.set(ylim=(-0.02, 1.02), xlim=(-0.3, len(layers) - 0.7), ylabel=y_label)
+        axes.set(ylim=(-0.02, 1.02), xlim=(-0.3, len(layers) - 0.7), ylabel="Mean CCA")
         axes.xaxis.set_major_locator(FixedLocator(list(range(len(layers)))))
         axes.set_xticklabels(names, rotation=0 if flat else 90, size=SMALL_PIXELS)
         axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
@@ -93,7 +90,7 @@ def layer_curves_figure(
         axes.legend(loc="lower left", bbox_to_anchor=(-0.03, 1), ncols=in_row, borderaxespad=0.2, handlelength=2.4)
 
     drawn = ", ".join(curve.name for curve in curves)
-    return draw(width, tall, paint, identifier=identifier, label=f"{y_label} by layer: {drawn}.")
+    return draw(width, tall, paint, identifier=identifier, label=f"Mean CCA by layer: {drawn}.")
 
 
 _LONGEST_NAME, _LONGEST_IF_NARROW = 22, 12

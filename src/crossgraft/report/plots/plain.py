@@ -18,14 +18,14 @@ _BASE_LINE = 0.3  # of the size of a font, below the middle of its small letters
 _LINE_WIDTH = 0.8
 
 
-def whole_ticks(most: float, *, at_most: int = 4) -> list[int]:
-    """0 and the multiples of 1, 2 or 5 times a power of ten up to ``most``, ``at_most`` of them besides 0.
+def whole_ticks(most: float) -> list[int]:
+    """0 and the multiples of 1, 2 or 5 times a power of ten up to ``most``, at most four of them besides 0.
 
     >>> whole_ticks(25), whole_ticks(3), whole_ticks(0.5)
     ([0, 10, 20], [0, 1, 2, 3], [0])
     """
     steps = (digit * 10**power for power in range(400) for digit in (1, 2, 5))
-    step = next(step for step in steps if most / step < at_most + 1)
+    step = next(step for step in steps if most / step < 5)
     return list(range(0, int(most) + 1, step))
 
 

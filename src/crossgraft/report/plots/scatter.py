@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
@@ -108,12 +108,30 @@ _MARGIN = 0.08  # of an axis, on either side
 TICK_STEPS = [1, 2, 2.5, 5, 10]
 
 
+class _HasInterval(Protocol):
+    """A record of a value with the ends of its interval, each of which may be missing."""
+
+    @property
+    def value(self) -> float | None: ...
+
+    @property
+    def low(self) -> float | None: ...
+
+    @property
+    def high(self) -> float | None: ...
+
+
 class Interval(NamedTuple):
     """A value and the ends of its interval; either end may be missing."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
+
+    @classmethod
+    def of(cls, measured: _HasInterval | None) -> Interval:
+        """As it was recorded; None was not measured."""
+        return cls(None) if measured is None else cls(measured.value, measured.low, measured.high)
 
     @property
     def ends(self) -> tuple[float, float] | None:

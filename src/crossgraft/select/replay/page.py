@@ -9,7 +9,7 @@ from crossgraft.report.blocks import Block, Heading, Items, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, table_of, words
-from crossgraft.report.verdict import BEGIN, provenance_section, references_section, verdict_blocks
+from crossgraft.report.verdict import BEGIN, provenance_section, references_section, verdict_section
 from crossgraft.select.replay.record import OrderRow, ReplayRecord, ReplayRow
 from crossgraft.words.formatting import NumberFormat, counted, joined
 
@@ -78,8 +78,7 @@ def replay_heading(source: Source[ReplayRecord]) -> Heading:
 
 def replay_verdict_section(source: Source[ReplayRecord]) -> Section:
     """What the replay supports."""
-    blocks = verdict_blocks(source.record.conclusion, [], BEGIN)
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+    return verdict_section(source.record.conclusion, [], BEGIN)
 
 
 def regrets_section(source: Source[ReplayRecord]) -> Section:

@@ -138,7 +138,8 @@ def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: 
     """Train in this process, which may be one of several that do the same."""
     number_type = torch.float64 if job.settings.precision == "64-true" else torch.float32
     configuration = _configuration(job)
-    job.classifier.to(device=fabric.device, dtype=number_type)
+    with explain_lost_device(str(fabric.device)):
+        job.classifier.to(device=fabric.device, dtype=number_type)
     if fabric.world_size > 1 and training_batch_norms(job.classifier, job.selection):
         job.classifier.body = convert_sync_batchnorm(job.classifier.body)
     if fabric.world_size > 1 and isinstance(job.feed, BatchMaker):

@@ -146,11 +146,6 @@ class TrainingImages:
         channels, height, width = self.image_shape
         return len(self.dataset) * channels * height * width * self._dtype.itemsize
 
-    @property
-    def are_kept(self) -> bool:
-        """Whether images stay in memory once they are read."""
-        return self._kept is not None
-
     def read(self, rows: Int64[Tensor, " batch"], device: str = "cpu") -> UnitImages:
         """(batch, 1 or 3, height, width) float32 in [0, 1], not normalised; a row may be asked for several times.
 

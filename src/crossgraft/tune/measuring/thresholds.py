@@ -28,15 +28,11 @@ class Temperature(NamedTuple):
 
     Attributes:
         value: Logits are divided by it; None where it was not fitted, and they stay as they are.
-        likelihood_before: Negative log-likelihood an image on the rows it was fitted on, in nats, at temperature 1.
-        likelihood_after: The same at ``value``.
         num_images: Number of images that it was fitted on.
         reason: Reason why there is no temperature, or None.
     """
 
     value: float | None
-    likelihood_before: float
-    likelihood_after: float
     num_images: int
     reason: str | None
 
@@ -73,15 +69,14 @@ def fit_temperature(logits: LogitMatrix, targets: Targets, *, task: Task) -> Tem
             f"A temperature needs finite logits (n, C) of at least one image and targets {shape}; got {z.shape} and "
             f"{targets.shape}."
         )
-    likelihood, slope = task.likelihood(z, targets)
-    before = likelihood(1.0)
+    slope = task.likelihood_slope(z, targets)
     coldest, hottest = 1 / LOWEST_TEMPERATURE, 1 / HIGHEST_TEMPERATURE
     reason = _no_minimum(slope(hottest), slope(coldest), len(z))
     if reason is not None:
-        return Temperature(None, before, before, len(z), reason)
+        return Temperature(None, len(z), reason)
     bracket = (hottest, coldest)
     root = float(root_scalar(slope, bracket=bracket, xtol=_PRECISION, rtol=4 * np.finfo(float).eps).root)
-    return Temperature(1 / root, before, likelihood(root), len(z), None)
+    return Temperature(1 / root, len(z), None)
 
 
 def _no_minimum(slope_at_hottest: float, slope_at_coldest: float, num_images: int) -> str | None:

@@ -26,6 +26,7 @@ SEEN = "seen"
 """Part of images of training domains that are only measured on."""
 
 ORACLE = "Oracle, an upper bound and no result: models were picked on images of the domain that they are tested on."
+ORACLE_MARK = " (oracle)"
 
 PartNames = Shaped[np.ndarray, " num_rows"]
 

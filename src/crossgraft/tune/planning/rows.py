@@ -15,7 +15,7 @@ from torch import Tensor
 from crossgraft.data import Dataset, Split, k_folds, take_per_class
 from crossgraft.data.domains import Domains, read_domains
 from crossgraft.data.opening import open_divided
-from crossgraft.data.selection import RowSelection, column_of, draw_part
+from crossgraft.data.selection import NO_ROWS, RowSelection, column_of, draw_part
 from crossgraft.data.splits import PARTS
 from crossgraft.errors import DataError, UsageError
 from crossgraft.losses import Loss
@@ -203,11 +203,11 @@ def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: in
     """
     if not 0 <= val_fraction < 1:
         raise UsageError(f"The share of validation rows must lie between 0 and 1 (0: none), not {val_fraction:g}.")
-    train, val, origin = np.arange(len(dataset)), _NO_ROWS, "none"
+    train, val, origin = np.arange(len(dataset)), NO_ROWS, "none"
     if val_fraction > 0:
         train, val = _draw(dataset, train, val_fraction, seed, "val")
         origin = f"{val_fraction:.0%} of the rows, {drawn_by(dataset)}"
-    parts = FoldRows(train, val, _NO_ROWS)
+    parts = FoldRows(train, val, NO_ROWS)
     _refuse_missing_classes(dataset, parts)
     named = replace(dataset, splits=parts.of_rows(len(dataset)))
     return TuningRows(named, (parts,), {"train": "all other rows", "val": origin, "test": "none"})
@@ -224,9 +224,6 @@ def open_parts(data: str | Path | Dataset, options: TuneOptions, reporter: Repor
     if options.leave_out is not None:
         reading = replace(reading, holdout=None)  # a share of each domain, which is drawn later
     return open_divided(data, reading, use_split=None, default_split=draws, val_fraction=options.val_fraction, reporter=reporter)
-
-
-_NO_ROWS = np.zeros(0, dtype=np.int64)
 
 
 def _one_split(dataset: Dataset) -> TuningRows:
@@ -249,7 +246,7 @@ def _folds(dataset: Dataset, num_folds: int, options: TuneOptions) -> TuningRows
     for number, split in enumerate(drawn):
         if options.fold not in (None, number):
             continue
-        train, val = split.rows("train"), _NO_ROWS
+        train, val = split.rows("train"), NO_ROWS
         if val_fraction > 0:
             train, val = _draw(dataset, train, val_fraction, seed, f"val of fold {number}")
         parts.append(FoldRows(train, val, split.rows("test"), fold=number))

@@ -24,13 +24,13 @@ from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from crossgraft.compute import resolve_device
+from crossgraft.compute import is_out_of_memory, resolve_device
 from crossgraft.data import Split
 from crossgraft.errors import CrossgraftError, DataError, MissingWeightsError, RunDirectoryError, WeightsMismatchError
 from crossgraft.metrics.record import ThresholdRecord
 from crossgraft.models.adapted import look
 from crossgraft.models.classifier import Classifier, ClassifierRecipe, read_recipe, rebuild_classifier
-from crossgraft.models.device import explain_missing_operations, move_to_device
+from crossgraft.models.device import explain_lost_device, explain_missing_operations, move_to_device
 from crossgraft.models.penultimate import forget_caches
 from crossgraft.models.sources.local_checkpoint import check_fit
 from crossgraft.models.trusted_code import TrustedCode, trusted_code
@@ -389,11 +389,14 @@ def _refuse_misfit(classifier: Classifier, device: str, path: Path) -> None:
         with (
             torch.random.fork_rng(devices=[device] if torch.device(device).type == "cuda" else []),
             explain_missing_operations(name, device),
+            explain_lost_device(device),
         ):
             shape = tuple(look(classifier).shape)
-    except (CrossgraftError, torch.OutOfMemoryError):
+    except CrossgraftError:
         raise
     except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+        if is_out_of_memory(error):
+            raise
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise DataError(f"{path} does not fit its network {name}: {reason}. Restore the file.") from error
     finally:

@@ -230,9 +230,6 @@ def carries_reconstructors(what: str) -> UsageError:
 
 DOES_NOT_RUN = "it does not run"
 NOT_SEEN = "it did not run with gradients: not called, or in a checkpoint with use_reentrant=True"
-_NO_GRADIENT = "its output needs no gradient"
-_TAKES_NO_TENSOR = "it takes no tensor"
-_GIVES_NO_TENSOR = "it gives no tensor"
 _TOO_FEW = f"it has fewer than {FEWEST_TOKENS} positions"
 
 
@@ -433,9 +430,9 @@ class BlockWatch:
         """One run of the block, or why it cannot be reconstructed."""
         given = the_tensor(output, block.widths, self._options.layout)
         if given is None or not entered.shape:
-            return _GIVES_NO_TENSOR if given is None else _TAKES_NO_TENSOR
+            return "it gives no tensor" if given is None else "it takes no tensor"
         if not given.requires_grad:
-            return _NO_GRADIENT
+            return "its output needs no gradient"
         if block.inner_handles and entered.whole is not None:
             self._settle_tokens_first(block, entered, given)
         layout = layout_of(block.widths, given.shape, self._options.layout)

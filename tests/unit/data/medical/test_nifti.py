@@ -6,6 +6,7 @@ import nibabel
 import numpy as np
 import pytest
 
+from crossgraft.data.medical import nifti
 from crossgraft.data.medical.display import parse_window
 from crossgraft.data.medical.nifti import NiftiVolume, nifti_facts
 from crossgraft.errors import UnreadableImageError
@@ -216,3 +217,10 @@ def test_values_stay_apart_whatever_they_stand_for(tmp_path, window, slope, inte
     values.flat[:2] = -(2**15), 2**15 - 1
     pixels = stack(write_nifti(tmp_path / "x.nii", values, slope=slope, intercept=intercept), window).astype(np.int64)
     np.testing.assert_array_equal(pixels if slope > 0 else 65535 - pixels, values.astype(np.int64) + 2**15)
+
+
+def test_an_error_in_what_is_done_with_values_that_were_read_says_nothing_of_the_file(tmp_path, monkeypatch):
+    volume = NiftiVolume(write_nifti(tmp_path / "x.nii", noise("uint8")), "x.nii", parse_window(None))
+    monkeypatch.setattr(nifti, "look_up", None)
+    with pytest.raises(TypeError, match="not callable"):
+        volume.read_slice(0)

@@ -8,6 +8,7 @@ import torch
 
 from crossgraft import export_model
 from crossgraft.data.transforms import normalise_images
+from crossgraft.export import graph
 from crossgraft.models.adapted import add_adapters
 from crossgraft.models.adapters import AdapterRecipe
 from crossgraft.tasks import recorded_task
@@ -55,6 +56,13 @@ def check(folder, model, format, *, batches=(1, 3, 7)):
     assert description["temperature"] == model.facts.temperature
     assert MEAN_IS_INSIDE in description["input"]
     return description
+
+
+@pytest.mark.parametrize("format", READ)
+def test_a_network_that_does_not_run_is_no_limit_of_an_exporter(tmp_path, monkeypatch, format):
+    monkeypatch.setattr(graph, "activate", None)
+    with pytest.raises(TypeError, match="not callable"):
+        export_model(saved(own_classifier()), format=format, out=tmp_path / format)
 
 
 @pytest.fixture(scope="module")

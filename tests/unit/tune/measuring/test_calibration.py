@@ -45,12 +45,10 @@ def test_is_the_minimum_of_the_likelihood(seed, temperature, labels):
     logits, targets = drawn(seed, 60, 3, temperature, labels=labels)
     found = fit_temperature(logits, targets, task=MultiLabelTask() if labels else MultiClassTask())
     literal = literal_likelihood_of_labels if labels else literal_likelihood
-    assert found.likelihood_before == pytest.approx(literal(logits, targets, 1.0), rel=1e-12)
     if found.value is None:
         return
     expected = minimize_scalar(lambda t: literal(logits, targets, t), bounds=(0.05, 50), method="bounded")
-    assert found.likelihood_after == pytest.approx(literal(logits, targets, found.value), rel=1e-12)
-    assert found.likelihood_after <= expected.fun + 1e-12
+    assert literal(logits, targets, found.value) <= expected.fun + 1e-12
 
 
 @pytest.mark.parametrize("labels", [False, True])
@@ -71,7 +69,7 @@ def test_calibrated_data_keep_classes_and_ranks():
     found = fit_temperature(logits, targets, task=MultiClassTask())
     before, after = (MultiClassTask().probabilities(logits, t) for t in (None, found.value))
     np.testing.assert_array_equal(before.argsort(axis=1), after.argsort(axis=1))
-    assert found.likelihood_after < found.likelihood_before
+    assert literal_likelihood(logits, targets, found.value) < literal_likelihood(logits, targets, 1.0)
     assert (after.max(axis=1) <= before.max(axis=1)).all()
 
 
@@ -80,7 +78,6 @@ def test_all_right_has_no_temperature(scale):
     logits = scale * np.eye(3)[[0, 1, 2, 0]]
     found = fit_temperature(logits, np.array([0, 1, 2, 0]), task=MultiClassTask())
     assert found.value is None and "of 4 images are right" in found.reason
-    assert found.likelihood_after == found.likelihood_before
     as_labels = fit_temperature(logits - scale / 2, np.eye(3, dtype=np.int64)[[0, 1, 2, 0]], task=MultiLabelTask())
     assert as_labels.value is None and "images are right" in as_labels.reason
 

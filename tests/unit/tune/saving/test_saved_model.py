@@ -8,9 +8,18 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from crossgraft.errors import DataError, MissingWeightsError, RunDirectoryError, StorageError, UsageError, WeightsMismatchError
+from crossgraft.errors import (
+    DataError,
+    DeviceLostError,
+    MissingWeightsError,
+    RunDirectoryError,
+    StorageError,
+    UsageError,
+    WeightsMismatchError,
+)
 from crossgraft.models.classifier import make_classifier
 from crossgraft.models.load import load_backbone
+from crossgraft.tune.saving import saved_model
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.tune.sim import RhoSim
@@ -229,3 +238,19 @@ def test_a_model_of_a_version_that_knew_fewer_fields_is_read_and_one_that_lost_t
     path.write_text(json.dumps({**whole, "checksums": known}))
     with pytest.raises(DataError, match="was changed after it was written: batch_norm"):
         load_saved_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("words", "device", "error", "said"),
+    [
+        ("CUDA error: unspecified launch failure", "meta", DeviceLostError, "The device meta failed"),  # any but the CPU
+        ("DefaultCPUAllocator: can't allocate memory", "cpu", RuntimeError, "^DefaultCPUAllocator"),
+    ],
+)
+def test_a_card_or_a_memory_that_fails_says_nothing_of_the_files(classifier, tmp_path, monkeypatch, words, device, error, said):
+    def fails(_):
+        raise RuntimeError(words)
+
+    monkeypatch.setattr(saved_model, "look", fails)
+    with pytest.raises(error, match=said):
+        saved_model._refuse_misfit(classifier, device, tmp_path)
