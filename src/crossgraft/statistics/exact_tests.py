@@ -12,7 +12,6 @@ from jaxtyping import Float, Float64
 
 from crossgraft.errors import DataError
 from crossgraft.statistics.skewed_mean import skewed_reach
-from crossgraft.words.formatting import counted
 
 ModelValues = Float[np.ndarray, " num_models"] | Sequence[float]
 Paired = tuple[Float64[np.ndarray, " num_models"], Float64[np.ndarray, " num_models"]]
@@ -159,8 +158,8 @@ def mean_interval(
         raise DataError(f"There are {len(index)} groups and {len(known)} values; they must match.")
     totals = np.bincount(index, weights=known - mean)
     if len(totals) < least:
-        what = counted(len(totals), "value" if groups is None else "group")
-        return MeanInterval(mean, None, None, f"{what}, where {least} are needed")
+        what = ("value" if groups is None else "group") + "s" * (len(totals) != 1)
+        return MeanInterval(mean, None, None, f"{len(totals)} {what}, where {least} are needed")
     if float(np.abs(known - mean).max()) <= _tolerance(known):
         return MeanInterval(mean, None, None, "all values are equal, which tells nothing about others")
     room = (mean - limits[0], limits[1] - mean)
