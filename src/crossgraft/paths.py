@@ -14,6 +14,9 @@ from crossgraft.errors import CrossgraftError
 
 _MOST_CHARACTERS = 200
 
+ALLOW_OR_ANOTHER = "Give this user access to it, or choose another path."
+"""What to do where permission is denied."""
+
 
 def is_file(path: Path) -> bool:
     """Whether the path leads to a file, perhaps through symbolic links."""
