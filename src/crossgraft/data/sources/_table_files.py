@@ -6,6 +6,7 @@ import os
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path, PureWindowsPath
@@ -104,6 +105,13 @@ def tables_of(folder: Path) -> list[Path]:
     """The tables of such a folder: one, or one of each part."""
     table = _table_beside_images(folder)
     return _tables_of_parts(folder) if table is None else [table]
+
+
+def describes_its_folder(table: Path) -> bool:
+    """Whether it is the table of such a folder, of no parts; not where somebody may not look into all of the folder."""
+    with suppress(PermissionError):
+        return _table_beside_images(table.parent) == table
+    return False
 
 
 class FolderFiles(NamedTuple):

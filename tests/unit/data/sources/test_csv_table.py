@@ -1,5 +1,7 @@
 """Tables as people write them."""
 
+import errno
+import os
 import shlex
 
 import numpy as np
@@ -40,6 +42,24 @@ def test_a_table_is_called_by_its_folder_where_its_own_name_says_nothing(tmp_pat
     for number in range(3):
         write_image(tmp_path / "skin" / f"{number}.png")
     assert open_dataset(tmp_path / "skin" / file_name).name == name
+
+
+@pytest.mark.parametrize("name", ["table.csv", "labels.csv"])
+def test_a_folder_of_somebody_else_beside_a_table_is_not_asked(table, tmp_path, monkeypatch, name):
+    (tmp_path / "private").mkdir()
+
+    def refusing(scan):
+        def scan_or_refuse(folder):
+            if "private" in str(folder):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+            return scan(folder)
+
+        return scan_or_refuse
+
+    path = table(BASIC, name=name)
+    monkeypatch.setattr(os, "scandir", refusing(os.scandir))
+    monkeypatch.setattr(os, "listdir", refusing(os.listdir))
+    assert open_dataset(path).labels.tolist() == ["cat", "dog", "cat"]
 
 
 @pytest.mark.parametrize(
