@@ -24,6 +24,21 @@ def table(tmp_path, write_image):
     return make
 
 
+def test_files_of_one_name_are_told_by_their_folders_without_a_look_at_all_for_each_row(tmp_path, write_image, monkeypatch):
+    from crossgraft.data.sources import _table_files
+
+    names, compared = [f"patient{number}/study1/view.png" for number in range(40)], []
+    for name in names:
+        (tmp_path / "train" / name).parent.mkdir(parents=True)
+        write_image(tmp_path / "train" / name)
+    (tmp_path / "t.csv").write_text("path,label\n" + "".join(f"elsewhere/train/{name},{name[7]}\n" for name in names))
+    letters = _table_files.whole_letters
+    monkeypatch.setattr(_table_files, "whole_letters", lambda text: compared.append(text) or letters(text))
+    data = open_dataset(tmp_path / "t.csv", group_column="none")
+    assert [data.image_name(row).removeprefix("elsewhere/train/") for row in range(40)] == names
+    assert len(compared) < 40 * 40
+
+
 BASIC = "path,label\n0.png,cat\n1.png,dog\n2.png,cat\n"
 
 
