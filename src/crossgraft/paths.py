@@ -10,9 +10,12 @@ import os
 import stat
 from pathlib import Path
 
-from crossgraft.errors import CrossgraftError
+from crossgraft.errors import CrossgraftError, UsageError
 
 _MOST_CHARACTERS = 200
+
+ALLOW_OR_ANOTHER = "Give this user access to it, or choose another path."
+"""What to do where permission is denied."""
 
 
 def is_file(path: Path) -> bool:
@@ -68,6 +71,18 @@ def refuse_impossible(path: str | Path, *, what: str, kind: type[CrossgraftError
     except OSError as error:
         if (reason := why_impossible(error)) is not None:
             raise kind(f"{what} cannot be used: {reason}: {shortened(str(path))}. Give another path.") from error
+
+
+def refuse_for_weights(folder: Path) -> None:
+    """Raise, before hours of training, for a folder that safetensors cannot open a file in.
+
+    Raises:
+        UsageError: Its path is not UTF-8.
+    """
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{shortened(str(folder))} can hold no weights: the path is not UTF-8. Choose another --out.") from error
 
 
 def why_impossible(error: OSError) -> str | None:

@@ -1,6 +1,7 @@
 """``crossgraft export`` from a run of the command line to files that somebody else loads."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -30,6 +31,14 @@ def test_an_export_is_text_json_or_a_refusal(tuned, crossgraft):
     replaced = crossgraft("export", "tuned/model", *CODE, "--overwrite", "--json", "--quiet")
     assert (replaced.code, replaced.err) == (0, "")
     assert json.loads(replaced.out)["kind"] == "export"
+
+
+def test_a_folder_whose_path_is_not_utf_8_gets_no_weights(tuned, crossgraft):
+    odd = os.fsdecode(b"odd\xff")
+    for words in (TUNE, ("export", "tuned", "--code", "tiny_models.py", "--format", "safetensors")):
+        outcome = crossgraft(*words, "--out", odd)
+        assert outcome.code == 2
+        assert "can hold no weights: the path is not UTF-8. Choose another --out." in outcome.err
 
 
 @pytest.mark.slow

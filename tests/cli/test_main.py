@@ -1,3 +1,5 @@
+import builtins
+import errno
 import io
 import json
 import os
@@ -153,6 +155,23 @@ def test_a_bug_is_one_paragraph_and_exit_code_1(crossgraft, monkeypatch):
     assert outcome.code == 1
     assert outcome.err.splitlines()[-1].startswith("Error: Internal error: TypeError")
     assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize("name", ["zoo.yaml", "c.yaml"])
+def test_a_file_that_may_not_be_read_is_no_bug(workspace, crossgraft, monkeypatch, name):
+    (workspace / "c.yaml").write_text("seed: 1")
+    opened = io.open
+
+    def refuse(file, *arguments, **keywords):
+        if Path(str(file)).name == name:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+        return opened(file, *arguments, **keywords)
+
+    monkeypatch.setattr(io, "open", refuse)
+    monkeypatch.setattr(builtins, "open", refuse)
+    outcome = crossgraft("rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py", "--config", "c.yaml")
+    assert outcome.code == 2
+    assert f"{name}. Give this user access to it, or choose another path." in outcome.err.splitlines()[-1]
 
 
 def test_list_shows_scores_sources_and_models(crossgraft, tmp_path):

@@ -22,7 +22,7 @@ from crossgraft.cli.help_pages import command_page, main_page
 from crossgraft.cli.output import complain, drop_unread, harmless_messages, show
 from crossgraft.errors import CrossgraftError, OutOfMemoryError, UnknownNameError, UsageError
 from crossgraft.options.command import COMMANDS
-from crossgraft.paths import shortened, why_impossible
+from crossgraft.paths import ALLOW_OR_ANOTHER, shortened, why_impossible
 from crossgraft.running.plugin_errors import naming_plugins
 from crossgraft.stopping import AskedToEnd, ask_to_end, asked_to_end, ending_if_asked
 from crossgraft.version import __version__
@@ -209,7 +209,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _named(error: Exception) -> CrossgraftError | None:
-    """What can happen anywhere, in words: no memory is left, or a path that was typed cannot be one."""
+    """What can happen anywhere, in words: no memory is left, a path that was typed cannot be one, or nobody may read it."""
     from crossgraft.compute import is_out_of_memory
 
     if is_out_of_memory(error):
@@ -219,4 +219,6 @@ def _named(error: Exception) -> CrossgraftError | None:
         )
     if isinstance(error, OSError) and (reason := why_impossible(error)) is not None:
         return UsageError(f"A path cannot be used: {reason}: {shortened(str(error.filename))}. Give another path.")
+    if isinstance(error, PermissionError) and error.filename is not None:
+        return UsageError(f"Permission denied: {shortened(str(error.filename))}. {ALLOW_OR_ANOTHER}")
     return None

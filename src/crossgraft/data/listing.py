@@ -27,7 +27,7 @@ from crossgraft.data.sources.image_folder import ONE_IMAGE
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options._values import given_kind, refuse_empty
 from crossgraft.options.data import SourceOptions
-from crossgraft.paths import refuse_impossible
+from crossgraft.paths import ALLOW_OR_ANOTHER, refuse_impossible
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Record
 from crossgraft.running.unattended import Kept, is_unattended
@@ -106,7 +106,7 @@ def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> t
             refuse_twice(locations)
             name, rows = JOINED, join_rows([rows, *(_list_one(other, request)[1] for other in request.join)], locations)
     except PermissionError as error:
-        raise DataError(f"Permission denied: {error.filename}.") from error
+        raise DataError(f"Permission denied: {error.filename}. {ALLOW_OR_ANOTHER}") from error
     tell_of_listing(rows, reporter)
     return name, rows
 

@@ -61,16 +61,16 @@ def assign_groups(targets: ClassIndices, groups: Groups, shares: Shares, seed: i
         seed: Random seed for ties between groups of equal size.
     """
     names, group_of_row = np.unique(groups, return_inverse=True)
-    counts = np.zeros((len(names), int(targets.max()) + 1))
-    np.add.at(counts, (group_of_row.ravel(), targets), 1)
-    class_sizes = counts.sum(axis=0)
-    counts, class_sizes = counts[:, class_sizes > 0], class_sizes[class_sizes > 0]
+    present, column = np.unique(targets, return_inverse=True)
+    counts = np.zeros((len(names), len(present)), dtype=np.int32)  # gigabytes where there are thousands of both
+    np.add.at(counts, (group_of_row.ravel(), column.ravel()), 1)
+    class_sizes = counts.sum(axis=0).astype(np.float64)
     wanted = shares[:, np.newaxis] * class_sizes
     filled = np.zeros_like(wanted)
-    groups_left = (counts > 0).sum(axis=0)
+    groups_left = np.count_nonzero(counts, axis=0)
     part_of_group = np.empty(len(names), dtype=np.int64)
     shuffled = generator(seed, "split groups").permutation(len(names))
-    for group in shuffled[np.argsort(-counts[shuffled].sum(axis=1), kind="stable")]:
+    for group in shuffled[np.argsort(-counts.sum(axis=1)[shuffled], kind="stable")]:
         lacking = filled == 0
         urgent = lacking & (counts[group] > 0) & (groups_left <= lacking.sum(axis=0))
         before, after = filled - wanted, filled + counts[group] - wanted

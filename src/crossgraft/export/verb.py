@@ -23,7 +23,7 @@ from crossgraft.export.written import (
     push,
     refuse_existing,
 )
-from crossgraft.paths import real_path
+from crossgraft.paths import real_path, refuse_for_weights
 from crossgraft.running.verb import Run, secondary, verb
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.result import ModelResult
@@ -66,6 +66,7 @@ def export_model(run: str | Path | SavedModel | ModelResult[Any], options: Expor
     kind = find_format(format)
     check_push(push_to, format=format)
     out = _place(run, options.out, format)
+    refuse_for_weights(out)
     refuse_existing(out, overwrite=options.overwrite)
     model = run.model if isinstance(run, ModelResult) else run
     if not isinstance(model, SavedModel):

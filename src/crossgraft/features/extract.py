@@ -24,7 +24,11 @@ from crossgraft.models import Backbone
 from crossgraft.models.device import explain_lost_device, move_to_device
 from crossgraft.models.memory_format import channels_last
 from crossgraft.models.penultimate import BackboneOutput
+<<<<<<< HEAD
 from crossgraft.models.taps import state_kept
+=======
+from crossgraft.paths import is_file
+>>>>>>> h2
 from crossgraft.progress import SILENT_SECONDS, Reporter, TypicalClock
 from crossgraft.version import __version__
 from crossgraft.words.formatting import rounded_time
@@ -194,7 +198,7 @@ def extract_features(
 
 def features_are_kept(dataset: ImageSource, backbone: Backbone, *, cache_dir: str | Path | None = None) -> bool:
     """Whether ``extract_features`` would find them; the file is not read."""
-    return _store_of(dataset, backbone, cache_dir).path.is_file()
+    return is_file(_store_of(dataset, backbone, cache_dir).path)
 
 
 def foresee_extraction(

@@ -13,7 +13,7 @@ from crossgraft.data.record import DataSplitRecord, SplitRow
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.selection import is_leakage_known, leakage_in_words
 from crossgraft.data.sources import SourceRows
-from crossgraft.data.splits import PARTS, Split
+from crossgraft.data.splits import PARTS, Part, Split
 from crossgraft.errors import DataError, StorageError, UsageError
 from crossgraft.result import Result
 from crossgraft.storage.atomic import describe_os_error, refuse_to_replace
@@ -98,20 +98,20 @@ def describe_split(
         class_names: Names of the classes.
     """
     task, groups = task_of(targets, len(class_names)), rows.groups
-    members = [task.members(targets, index) for index in range(len(class_names))]
+    rows_of: dict[Part, np.ndarray] = {part: split.rows(part) for part in PARTS}
     shown = [
         SplitRow(
             name=part,
-            num_images=len(split.rows(part)),
-            num_groups=None if groups is None else len(np.unique(groups[split.rows(part)])),
-            class_counts=[int(of_class[split.rows(part)].sum()) for of_class in members],
+            num_images=len(members),
+            num_groups=None if groups is None else len(np.unique(groups[members])),
+            class_counts=[int(task.members(targets[members], index).sum()) for index in range(len(class_names))],
             origin=split.origins.get(part, split.method),
         )
-        for part in PARTS
-        if split.rows(part).size
+        for part, members in rows_of.items()
+        if members.size
     ]
     absent = {row.name: [n for n, c in zip(class_names, row.class_counts, strict=True) if c == 0] for row in shown}
-    parts = [[split.rows(part) for part in PARTS]]
+    parts = [list(rows_of.values())]
     return DataSplitRecord(
         name=rows.name,
         source=source,
@@ -120,7 +120,7 @@ def describe_split(
         class_names=list(class_names),
         splits=shown,
         split_method=split.method,
-        split_fingerprint=rows.fingerprint_of_split(split.rows("train")),
+        split_fingerprint=rows.fingerprint_of_split(rows_of["train"]),
         seed=split.seed,
         leakage=leakage_in_words(groups, rows.group_column, parts),
         leakage_checked=is_leakage_known(groups, parts),

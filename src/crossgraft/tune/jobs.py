@@ -18,6 +18,7 @@ from torch import Tensor
 
 from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
+from crossgraft.paths import refuse_for_weights
 from crossgraft.records.base import Record
 from crossgraft.running.command_line import portable_name
 from crossgraft.running.jobs import Job, Outcome, Work
@@ -185,7 +186,8 @@ class TrainingWork(Work[GridTraining, Trained]):
         return None if self.run is None else self.run.path / _folder(job.name) / "checkpoint"
 
     def _train(self, job: Job[GridTraining]) -> tuple[Classifier, TrainingResult, float]:
-        folder = self._checkpoint(job)
+        if (folder := self._checkpoint(job)) is not None:
+            refuse_for_weights(folder)
         prepared, plugins = self.prepared, self.prepared.plugins
         settings = settings_at(prepared, job.spec.point)
         classifier = self.data.networks.start()

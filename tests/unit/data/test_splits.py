@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -81,6 +82,27 @@ def test_with_many_groups_the_class_shares_are_near(seed):
     split = make_split(targets, groups, fractions=FRACTIONS, seed=seed)
     for part, fraction in FRACTIONS.items():
         np.testing.assert_allclose(shares_of_classes(split, targets, part), fraction, atol=0.02)
+
+
+def test_many_groups_of_many_classes_need_little_memory(monkeypatch):
+    from crossgraft.split.result import describe_split
+
+    targets = np.repeat(np.arange(1000), 8)
+    groups = np.arange(len(targets)) // 4
+    asked = []
+    rows_of_part = Split.rows
+    monkeypatch.setattr(Split, "rows", lambda self, part: asked.append(part) or rows_of_part(self, part))
+    dataset = dataset_from_arrays(np.zeros((len(targets), 1, 1), np.uint8), targets, groups=groups)
+    tracemalloc.start()
+    try:
+        split = make_split(targets, groups, fractions={"train": 0.5, "test": 0.5}, seed=0)
+        record = describe_split(split, dataset, "arrays", targets, dataset.class_names)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [row.class_counts for row in record.splits] == [[4] * 1000] * 2
+    assert len(asked) <= 6
+    assert most < 6 * len(np.unique(groups)) * 1000  # bytes: counts of 64 bits, with a copy, would be 16 for each of both
 
 
 def test_a_class_of_two_patients_is_in_both_parts():

@@ -1,5 +1,6 @@
 """Features are those of the backbone, computed once, whatever interrupts them."""
 
+import errno
 import io
 import json
 import os
@@ -495,3 +496,12 @@ def test_the_default_batch_fits_the_device(side, device, expected):
     literal = default_batch_size.__wrapped__ if hasattr(default_batch_size, "__wrapped__") else default_batch_size
     stand_in = SimpleNamespace(device=device, preprocessing=Preprocessing(side, side))
     assert literal(stand_in) == expected
+
+
+def test_a_cache_that_may_not_be_searched_keeps_nothing(tmp_path, monkeypatch):
+    def refuse(self, **_):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    backbone = make_backbone()
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert not extract.features_are_kept(Images(), backbone, cache_dir=tmp_path)

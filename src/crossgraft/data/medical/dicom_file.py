@@ -138,13 +138,15 @@ def frame_display(dataset: Dataset, layout: PixelLayout, frame: int, policy: Win
     alike. So would an intercept that is large for the slope; only the sign of the slope matters for the full range.
 
     Raises:
-        UnreadableFileError: The rescale slope is 0, or a number is none.
+        UnreadableFileError: The rescale slope is 0, a number is none, or the intercept leaves nothing of the stored values.
     """
     inverted = layout.photometric == "MONOCHROME1"
     table = modality_table(dataset)
     slope, intercept = (1.0, 0.0) if table is not None else rescale(dataset, frame)
     if policy.kind == "full":
         return Display(math.copysign(1, slope), inverted=inverted)
+    if slope + intercept == intercept or not math.isfinite(slope * 2.0**layout.bits_stored + intercept):
+        raise UnreadableFileError(f"its rescale slope and intercept are {slope:g} and {intercept:g}")
     shown = policy.window if policy.kind == "given" else own_window(dataset, layout, frame)
     return Display(slope, intercept, table, shown, inverted, _padding(dataset, layout))
 

@@ -6,8 +6,8 @@ import os
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 
@@ -104,6 +104,13 @@ def tables_of(folder: Path) -> list[Path]:
     """The tables of such a folder: one, or one of each part."""
     table = _table_beside_images(folder)
     return _tables_of_parts(folder) if table is None else [table]
+
+
+def describes_its_folder(table: Path) -> bool:
+    """Whether it is the table of such a folder, of no parts; not where somebody may not look into all of the folder."""
+    with suppress(PermissionError):
+        return _table_beside_images(table.parent) == table
+    return False
 
 
 class FolderFiles(NamedTuple):
@@ -218,6 +225,7 @@ class _FolderListing:
         self._folders: dict[Path, Path] = {}
         self._listings: dict[Path, _Names] = {}
         self._trees: dict[Path, dict[str, list[Path]]] = {}
+        self._divided: dict[tuple[Path, tuple[str, ...]], dict[str | None, list[Path]]] = {}
 
     def matches(self, path: Path) -> list[Path]:
         """``path`` itself, or else the images that are called so but for their extension."""
@@ -250,10 +258,19 @@ class _FolderListing:
                         for key in {stem, whole_letters(name)}:
                             tree[key].append(folder / name)
             self._trees[root] = tree
-        parts = [whole_letters(part) for part in PureWindowsPath(cell).parts]
-        matches = self._trees[root].get(parts[-1], []) if parts else []
-        agreeing = [_shared_end(path.parent.parts, parts[:-1]) for path in matches]
-        return [path for path, number in zip(matches, agreeing, strict=True) if number == max(agreeing)]
+        ending = [whole_letters(part) for part in reversed(PureWindowsPath(cell).parts)]
+        matches = self._trees[root].get(ending[0], []) if ending else []
+        # Each patient may have a file of the same name, and each row asks: they are divided once by each folder, not a row.
+        for depth, folder in enumerate(ending[1:], start=1):
+            if len(matches) < 2:
+                break
+            key = (root, tuple(ending[:depth]))
+            if key not in self._divided:
+                self._divided[key] = _by_folder(matches, depth)
+            if folder not in self._divided[key]:
+                break
+            matches = self._divided[key][folder]
+        return matches
 
     def is_link(self, match: Path) -> bool:
         """Whether what ``matches`` found is a symbolic link."""
@@ -302,10 +319,13 @@ def _visible_tree(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
         yield parent, folders, files
 
 
-def _shared_end(path: Sequence[str], wanted: Sequence[str]) -> int:
-    """How many folders agree, counted from the file up."""
-    pairs = zip(reversed(path), reversed(wanted), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: whole_letters(pair[0]) == pair[1], pairs))
+def _by_folder(files: Sequence[Path], depth: int) -> dict[str | None, list[Path]]:
+    """Files by the name of the folder so many steps above them; under None where there is none."""
+    divided: defaultdict[str | None, list[Path]] = defaultdict(list)
+    for path in files:
+        parts = path.parent.parts
+        divided[whole_letters(parts[-depth]) if depth <= len(parts) else None].append(path)
+    return divided
 
 
 def find_image_files(cells: Sequence[str], root: Path, *, allow_outside: bool, row_name: Callable[[int], str]) -> FoundFiles:

@@ -44,11 +44,11 @@ from crossgraft.data.sources._table import (
 from crossgraft.data.sources._table_files import (
     NOT_COUNTED,
     count_folder,
+    describes_its_folder,
     find_image_files,
     is_described_by_a_table,
     labels_beside,
     read_folder,
-    tables_of,
 )
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options._values import _is_frame
@@ -150,7 +150,7 @@ class CsvTable(DataSource):
             request = replace(request, label_columns=labels, several_labels=True)
         name = path.resolve().name if is_folder else _table_name(path)
         if not is_folder:
-            describes = request.image_root is None and tables_of(folder) == [path]
+            describes = request.image_root is None and describes_its_folder(path)
             return rows_of_table(table, request, folder=folder, name=name, name_without_labels=path.stem, is_of_folder=describes)
         rows = rows_of_table(table, request, folder=folder, name=name, name_without_labels=name, is_of_folder=True)
         notice = f"What is known of the images in the folder is read from {table.name} beside them."

@@ -124,6 +124,8 @@ DICOM_CASES = {
     "colours of one sample": (dicom_bytes(NOISE, photometric="RGB"), "RGB, but it has 1 samples"),
     "four samples": (dicom(SamplesPerPixel=4), "4 samples"),
     "slope of nothing": (dicom(RescaleSlope=0, RescaleIntercept=0), "slope and intercept are 0 and 0"),
+    "slope beyond all numbers": (dicom(RescaleSlope="1e308", RescaleIntercept=0), r"slope and intercept are 1e\+308 and 0"),
+    "intercept that leaves nothing": (dicom(RescaleSlope=1, RescaleIntercept="-1e17"), r"intercept are 1 and -1e\+17"),
     "palette that is not there": (dicom_bytes(NOISE, photometric="PALETTE COLOR"), "no palette"),
     "unknown compression": (with_syntax("1.2.840.10008.9.9"), ANY),
     "compression that is none": (with_syntax("1.2.840.10008.1.2.5"), ANY),

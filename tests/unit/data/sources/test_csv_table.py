@@ -1,5 +1,7 @@
 """Tables as people write them."""
 
+import errno
+import os
 import shlex
 
 import numpy as np
@@ -22,6 +24,21 @@ def table(tmp_path, write_image):
     return make
 
 
+def test_files_of_one_name_are_told_by_their_folders_without_a_look_at_all_for_each_row(tmp_path, write_image, monkeypatch):
+    from crossgraft.data.sources import _table_files
+
+    names, compared = [f"patient{number}/study1/view.png" for number in range(40)], []
+    for name in names:
+        (tmp_path / "train" / name).parent.mkdir(parents=True)
+        write_image(tmp_path / "train" / name)
+    (tmp_path / "t.csv").write_text("path,label\n" + "".join(f"elsewhere/train/{name},{name[7]}\n" for name in names))
+    letters = _table_files.whole_letters
+    monkeypatch.setattr(_table_files, "whole_letters", lambda text: compared.append(text) or letters(text))
+    data = open_dataset(tmp_path / "t.csv", group_column="none")
+    assert [data.image_name(row).removeprefix("elsewhere/train/") for row in range(40)] == names
+    assert len(compared) < 40 * 40
+
+
 BASIC = "path,label\n0.png,cat\n1.png,dog\n2.png,cat\n"
 
 
@@ -40,6 +57,24 @@ def test_a_table_is_called_by_its_folder_where_its_own_name_says_nothing(tmp_pat
     for number in range(3):
         write_image(tmp_path / "skin" / f"{number}.png")
     assert open_dataset(tmp_path / "skin" / file_name).name == name
+
+
+@pytest.mark.parametrize("name", ["table.csv", "labels.csv"])
+def test_a_folder_of_somebody_else_beside_a_table_is_not_asked(table, tmp_path, monkeypatch, name):
+    (tmp_path / "private").mkdir()
+
+    def refusing(scan):
+        def scan_or_refuse(folder):
+            if "private" in str(folder):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+            return scan(folder)
+
+        return scan_or_refuse
+
+    path = table(BASIC, name=name)
+    monkeypatch.setattr(os, "scandir", refusing(os.scandir))
+    monkeypatch.setattr(os, "listdir", refusing(os.listdir))
+    assert open_dataset(path).labels.tolist() == ["cat", "dog", "cat"]
 
 
 @pytest.mark.parametrize(

@@ -175,5 +175,5 @@ def test_a_folder_that_may_not_be_listed(make_folder, monkeypatch):
 
     root = make_folder({"a": 1, "b": 2})
     monkeypatch.setattr(Path, "iterdir", refuse)
-    with pytest.raises(DataError, match="Permission denied: images"):
+    with pytest.raises(DataError, match=r"Permission denied: images\. Give this user access to it, or choose another path\."):
         open_dataset(root)
