@@ -24,11 +24,8 @@ from crossgraft.models import Backbone
 from crossgraft.models.device import explain_lost_device, move_to_device
 from crossgraft.models.memory_format import channels_last
 from crossgraft.models.penultimate import BackboneOutput
-<<<<<<< HEAD
 from crossgraft.models.taps import state_kept
-=======
 from crossgraft.paths import is_file
->>>>>>> h2
 from crossgraft.progress import SILENT_SECONDS, Reporter, TypicalClock
 from crossgraft.version import __version__
 from crossgraft.words.formatting import rounded_time
