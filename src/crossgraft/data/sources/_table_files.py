@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
@@ -345,7 +345,7 @@ def find_image_files(cells: Sequence[str], root: Path, *, allow_outside: bool, r
     files: list[Path] = []
     missing: list[int] = []
     outside: list[int] = []
-    below: list[Path] = []
+    below: dict[int, Path] = {}
     for row, cell in enumerate(cells):
         path = root / cell.replace("\\", "/")
         # Before anything is looked up: whether a file is there is nobody's business outside.
@@ -355,7 +355,8 @@ def find_image_files(cells: Sequence[str], root: Path, *, allow_outside: bool, r
         matches = listing.matches(path) if cell else []
         if cell and not matches and "\0" not in cell:  # which no file is called
             matches = listing.below(root, cell)
-            below += matches[:1]
+            if matches:
+                below[row] = matches[0]
         if not allow_outside and any(not bounds.holds_file(m, is_link=listing.is_link(m)) for m in matches):
             outside.append(row)
             continue
@@ -370,8 +371,27 @@ def find_image_files(cells: Sequence[str], root: Path, *, allow_outside: bool, r
             f"{len(missing)} of {len(cells)} image files do not exist in {root}: {listed_rows(cells, missing, row_name)}. "
             f"{_advice(cells[missing[0]], root)}"
         )
+    if len(below) < len(cells):
+        _refuse_other_folders(cells, below, root, row_name)
     _refuse_duplicates(cells, files, row_name)
-    return FoundFiles(files, _notices_of_places(below, root, len(cells)))
+    return FoundFiles(files, _notices_of_places(list(below.values()), root, len(cells)))
+
+
+def _refuse_other_folders(cells: Sequence[str], below: Mapping[int, Path], root: Path, row_name: Callable[[int], str]) -> None:
+    """Where other rows are right about their folders, a file of the same name in another one is another image.
+
+    Raises:
+        DataError: A row names a folder, and the file was found in one that is called otherwise.
+    """
+    homes = {row: path.parent.relative_to(root).name for row, path in below.items()}
+    wanted = {row: PureWindowsPath(cells[row]).parent.name for row in below}
+    others = [row for row, home in homes.items() if home and wanted[row] and whole_letters(home) != whole_letters(wanted[row])]
+    if others:
+        place = below[others[0]].relative_to(root).as_posix()
+        raise DataError(
+            f"{len(others)} of {len(cells)} image files do not exist in {root}: {listed_rows(cells, others, row_name)}. "
+            f"{shortened(place)} has the name of the first, and may be another image: correct the table, or remove these rows."
+        )
 
 
 def _ambiguous(cell: str, matches: Sequence[Path], root: Path, where: str) -> DataError:

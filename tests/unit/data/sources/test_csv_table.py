@@ -169,6 +169,20 @@ def test_missing_files_are_named_with_their_lines(table):
     assert "--image-root" in message
 
 
+def test_a_file_of_the_same_name_in_another_folder_is_no_image_of_the_row(table, tmp_path, write_image):
+    for name in ("benign/0.png", "malignant/1.png"):
+        (tmp_path / name).parent.mkdir()
+        write_image(tmp_path / name)
+    mixed = table("path,label\nbenign/0.png,benign\nbenign/1.png,benign\n", images=0)
+    said = r"1 of 2 image files do not exist .* benign/1.png in line 3 of table.csv. malignant/1.png has the name of the first"
+    with pytest.raises(DataError, match=said):
+        open_dataset(mixed)
+    renamed = table("path,label\nimages/0.png,benign\nimages/1.png,malignant\n", images=0)  # no row is right about its folder
+    assert len(open_dataset(renamed)) == 2
+    above = table("path,label\n0.png,benign\nmalignant/1.png,malignant\n", images=0)  # one names no folder
+    assert len(open_dataset(above)) == 2
+
+
 def test_the_folder_of_the_missing_files_is_suggested(table, tmp_path, write_image):
     for name in ("part 1/a.png", "part 2/x.png"):
         write_image(tmp_path / name, seed=len(name))
