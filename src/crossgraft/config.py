@@ -138,10 +138,14 @@ class _PlainLoader(yaml.SafeLoader):
             problem = f"the key {shortened(twice)} is given twice"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
         self.flatten_mapping(node)
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                key.tag = "tag:yaml.org,2002:str"
+        node.value = [(_as_text(key), value) for key, value in node.value]
         return super().construct_mapping(node, deep=deep)
+
+
+def _as_text(key: yaml.Node) -> yaml.Node:
+    """A node of its own: that of an anchor may be a value elsewhere, with its type."""
+    is_name = isinstance(key, yaml.ScalarNode)
+    return yaml.ScalarNode("tag:yaml.org,2002:str", key.value, key.start_mark, key.end_mark) if is_name else key
 
 
 def _another_number(text: str) -> str | None:

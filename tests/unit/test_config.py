@@ -109,6 +109,8 @@ def test_a_name_of_yaml_is_the_text_that_is_written():
         "more": {"01": "a"},
         "classes": {"yes": "b", "no": "c", "null": "d", "1.50": "e", "1.5": "f", "7": "g", "01": "a"},
     }
+    # What is a name in one place and a value in another is each of them there.
+    assert parse_yaml("a: &n 1.50\nb: {*n : 1}\n? &k no\n: *k") == {"a": 1.5, "b": {"1.50": 1}, "no": False}
 
 
 def test_true_is_no_number_and_a_number_is_no_truth(tmp_path):

@@ -196,6 +196,13 @@ def test_images_may_come_in_any_form(data, tuned, folder):
     assert labelled.record.metrics and labelled.record.rows[0].target == "benign"
 
 
+def test_a_list_of_files_is_refused_where_labels_are_needed(data, folder):
+    files = [folder / "images" / data.image_name(row) for row in range(len(data))]
+    with pytest.raises(DataError, match=r"A list of files has no labels\. Give .* a DataFrame with the columns path and label"):
+        crossgraft.check_data(files)
+    assert crossgraft.check_data(pd.DataFrame({"path": files, "label": data.labels}), allow_outside=True).record.dataset
+
+
 def test_a_table_of_a_program_is_taken_wherever_data_are(data, ranking, tuned, folder):
     names = [data.image_name(row) for row in range(len(data))]
     frame = pd.DataFrame({"path": names, "label": np.asarray(data.class_names)[data.targets]})

@@ -57,9 +57,8 @@ def seconds_of_plans(study: Study, missing: Sequence[int], reporter: Reporter) -
                 failed = failed or error
                 reporter.warn(f"{', '.join(study.cells[place].values())} cannot be planned: {error}")
             else:
-                if seconds is None:
-                    return {}
-                known[job.key] = seconds
+                if seconds is not None:
+                    known[job.key] = seconds
             stage.advance()
     if failed is not None and not known:
         raise failed
@@ -81,11 +80,11 @@ def _of_every_level(cells: Sequence[Cell], places: Sequence[int]) -> Iterator[in
     """The first cell, then those, in random order, that have a level which none before had."""
     seen: set[tuple[str, str]] = set()
     order = [0, *(1 + generator(0, "bench", "plans").permutation(len(places) - 1))] if places else []
-    for place in (places[at] for at in order):
-        levels = set(_levels(cells[place]))
-        if not seen or not levels <= seen:
+    for number, at in enumerate(order):
+        levels = set(_levels(cells[places[at]]))
+        if number == 0 or not levels <= seen:
             seen |= levels
-            yield place
+            yield places[at]
 
 
 def _levels(cell: Cell) -> list[tuple[str, str]]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor, nn
+from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from crossgraft.errors import UnknownNameError, UsageError
@@ -35,23 +38,46 @@ _OF_TORCH = frozenset(vars(nn.Module()))
 def state_kept(module: nn.Module) -> Generator[None]:
     """Inside the block ``module`` counts, draws and remembers in copies of its own attributes and buffers; weights are no copies.
 
-    After it every attribute and buffer is the one from before, so that what the network says next does not depend on the block.
-    What cannot be copied stays in use.
+    After it every attribute, buffer and hook is the one from before, so that what the network says next does not depend on the
+    block. What cannot be copied stays in use, and so does what hooks and other functions hold, and a lazy layer that never ran.
     """
-    copies: dict[int, object] = {id(each): each for each in (*module.modules(), *module.parameters())}
-    parts = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
-    before = [(held, dict(held)) for part in parts for held in (vars(part), part._buffers)]
+    parts = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule | LazyModuleMixin)]
+    in_use = (*module.modules(), *module.parameters(), *(each for part in parts for each in _held_by_functions(part)))
+    copies: dict[int, object] = {id(each): each for each in in_use}
+    dicts: list[dict[Any, Any]] = [held for part in parts for held in (vars(part), part._buffers, *_hooks(part))]
+    before = [(held, dict(held)) for held in dicts]
     try:
         for held, own in before:
             for name in own.keys() - _OF_TORCH:
-                with suppress(Exception):  # whatever a class of somebody else raises
+                num_copies = len(copies)
+                try:
                     held[name] = copy.deepcopy(own[name], copies)
+                except Exception:  # whatever a class of somebody else raises
+                    while len(copies) > num_copies:  # half-made copies, which another attribute would get
+                        copies.popitem()
         yield
     finally:
         for held, own in before:
-            for name in held.keys() - own.keys():
-                del held[name]
+            held.clear()
             held.update(own)
+
+
+def _hooks(part: nn.Module) -> list[dict[int, Callable[..., object]]]:
+    return [registry for name, registry in vars(part).items() if name in _OF_TORCH and "hooks" in name and registry]
+
+
+def _held_by_functions(part: nn.Module) -> Iterator[object]:
+    """Hooks, and what they and functions among the attributes work on: they would not know a copy of it."""
+    yield from _hooks(part)
+    functions = [hook for registry in _hooks(part) for hook in registry.values()]
+    functions += [value for value in vars(part).values() if inspect.isroutine(value) or isinstance(value, partial)]
+    for function in functions:
+        yield getattr(function, "__self__", function)
+        if isinstance(function, partial):
+            functions += [function.func, *function.args, *function.keywords.values()]
+        for cell in getattr(function, "__closure__", None) or ():
+            with suppress(ValueError):  # nothing is in it yet
+                yield cell.cell_contents
 
 
 Side = Literal["output", "input"]

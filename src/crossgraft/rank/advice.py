@@ -170,7 +170,7 @@ def _rival(cell: ScoreCell, controls: Sequence[ScoreCell]) -> ScoreCell | None:
 def _nothing_shown(title: str, best: ScoreCell, num_models: int, controls: Sequence[ScoreCell]) -> str:
     rival = _rival(best, controls)
     name = "" if rival is None else rival.model
-    how = "scores higher than" if rival is not None and _value(rival) > _value(best) else "cannot be told apart from"
+    how = "scores higher than" if rival is not None and _is_larger(rival, best) else "cannot be told apart from"
     if num_models == 1:
         return f"{title} does not show that {best.model} knows more of these images than random weights: {name} {how} it."
     return (

@@ -89,3 +89,15 @@ def test_a_job_that_cannot_be_planned_is_named_and_the_others_are(monkeypatch, c
 
 def test_a_verb_without_plans_says_no_time():
     assert run_study(STUDY, out="nowhere", plan=True).state.seconds_per_job is None
+
+
+def test_seeds_alone_are_planned_once(monkeypatch):
+    asked = planning(monkeypatch, lambda job: 1.0)
+    run_study({"command": "toil", "fixed": {"data": "a"}, "seeds": 20}, out="nowhere", plan=True)
+    assert len(asked) == 1
+
+
+def test_a_job_whose_plan_knows_no_time_hides_no_other(monkeypatch):
+    asked = planning(monkeypatch, lambda job: 4.0 if len(asked) == 1 else None)
+    assert run_study(STUDY, out="nowhere", plan=True).state.seconds_per_job == pytest.approx(4.0)
+    assert len(asked) > 1

@@ -85,6 +85,11 @@ def test_rounding_does_not_put_a_model_above_random_weights():
     assert advice.sentence.endswith("knows more of these images than random weights: r cannot be told apart from it.")
 
 
+def test_a_random_network_scores_no_higher_by_rounding():
+    advice = advise([cell(0, "a", 1.0), cell(1, "r", 1 + 4e-15, spread=0)], {"r": "random weights"})
+    assert advice.sentence.endswith("random weights: r cannot be told apart from it.")
+
+
 BY_ROUNDING = (("a", 1 + 4e-15), ("r", 1.0))
 
 

@@ -335,10 +335,15 @@ def rows_of_given(data: object, request: SourceRequest) -> SourceRows:
     kept to the folder as that of a file is.
 
     Raises:
-        DataError: A file or a column is missing.
+        DataError: A file, a column or the labels are missing.
     """
     if _is_frame(data):
         table, name = _table_of_frame(data), "table"
+    elif request.needs_labels:
+        raise DataError(
+            "A list of files has no labels. Give a folder with a folder for each class, or a DataFrame with the columns path and "
+            "label."
+        )
     else:
         files = [os.fspath(cast("str | os.PathLike[str]", path)) for path in cast("Sequence[object]", data)]
         rows = tuple((file,) for file in files)
