@@ -316,7 +316,8 @@ def _losses() -> Iterator[Design]:
                 return found(metric(np.column_stack([1 - positive, positive]), truth.astype(np.int64), groups))
 
             words = f"{number} patients, {images} images each, intra-class {alike:g}, AUC 0.85"
-            yield Design(title, words, functools.partial(_loss, metric, 0.5, 0.85, 1.0), by_patient)
+            true = functools.partial(_loss, metric, 0.5, 0.85, 1.0)
+            yield Design(title, words, true, by_patient, has_interval=number >= LEAST_UNITS_OF_LOSS)
 
     def calibration(rng: Rng) -> Found:
         truth, p = probabilities(rng, 60, 0.5, 0.8, 1.0)

@@ -88,7 +88,7 @@ def _by_rows(study: Study, done: Sequence[DoneJob]) -> tuple[Study, Sequence[Don
 def _checks(num_open: int, num_failed: int) -> list[CheckRecord]:
     checks: list[CheckRecord] = []
     if num_open:
-        text = f"{counted(num_open, 'job')} are not done. The same command does them."
+        text = f"{counted(num_open, 'job')} {'is' if num_open == 1 else 'are'} not done. The same command does them."
         checks.append(CheckRecord(title="Not finished", severity="warning", text=text))
     if num_failed:
         text = f"{counted(num_failed, 'job')} failed. Means and differences are of the others alone."

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-import inspect
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
 import torch
@@ -31,53 +28,29 @@ def modes_kept(module: nn.Module) -> Generator[None]:
             part.training = training
 
 
-_OF_TORCH = frozenset(vars(nn.Module()))
-
-
 @contextmanager
 def state_kept(module: nn.Module) -> Generator[None]:
-    """Inside the block ``module`` counts, draws and remembers in copies of its own attributes and buffers; weights are no copies.
+    """After the block ``module`` remembers what it did before: attributes, hooks, buffers, and where its own generators stand.
 
-    After it every attribute, buffer and hook is the one from before, so that what the network says next does not depend on the
-    block. What cannot be copied stays in use, and so does what hooks and other functions hold, and a lazy layer that never ran.
+    What it changed inside of other objects that it holds, such as lists, stays changed. A lazy layer keeps the width it found.
     """
     parts = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule | LazyModuleMixin)]
-    in_use = (*module.modules(), *module.parameters(), *(each for part in parts for each in _held_by_functions(part)))
-    copies: dict[int, object] = {id(each): each for each in in_use}
-    dicts: list[dict[Any, Any]] = [held for part in parts for held in (vars(part), part._buffers, *_hooks(part))]
-    before = [(held, dict(held)) for held in dicts]
+    held = [value for part in parts for value in (vars(part), *vars(part).values())]
+    dicts = [(each, dict(each)) for each in held if isinstance(each, dict)]
+    generators = [(each, each.get_state()) for each in held if isinstance(each, torch.Generator)]
+    buffers = [(each, each.clone()) for part in parts for each in part.buffers(recurse=False)]
     try:
-        for held, own in before:
-            for name in own.keys() - _OF_TORCH:
-                num_copies = len(copies)
-                try:
-                    held[name] = copy.deepcopy(own[name], copies)
-                except Exception:  # whatever a class of somebody else raises
-                    while len(copies) > num_copies:  # half-made copies, which another attribute would get
-                        copies.popitem()
         yield
     finally:
-        for held, own in before:
-            held.clear()
-            held.update(own)
-
-
-def _hooks(part: nn.Module) -> list[dict[int, Callable[..., object]]]:
-    return [registry for name, registry in vars(part).items() if name in _OF_TORCH and "hooks" in name and registry]
-
-
-def _held_by_functions(part: nn.Module) -> Iterator[object]:
-    """Hooks, and what they and functions among the attributes work on: they would not know a copy of it."""
-    yield from _hooks(part)
-    functions = [hook for registry in _hooks(part) for hook in registry.values()]
-    functions += [value for value in vars(part).values() if inspect.isroutine(value) or isinstance(value, partial)]
-    for function in functions:
-        yield getattr(function, "__self__", function)
-        if isinstance(function, partial):
-            functions += [function.func, *function.args, *function.keywords.values()]
-        for cell in getattr(function, "__closure__", None) or ():
-            with suppress(ValueError):  # nothing is in it yet
-                yield cell.cell_contents
+        for each, before in dicts:
+            each.clear()
+            each.update(before)
+        for each, before in generators:
+            each.set_state(before)
+        with torch.no_grad():
+            for each, before in buffers:
+                if not torch.equal(each, before):
+                    each.copy_(before)
 
 
 Side = Literal["output", "input"]

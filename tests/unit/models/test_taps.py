@@ -1,4 +1,4 @@
-"""Networks are timed on copies of what they remember, and work while they are."""
+"""Networks that were timed remember nothing of it, and work while they are."""
 
 import threading
 from functools import partial

@@ -1,6 +1,7 @@
 """Whose fault it is: errors in the code of other packages name the plug-in, those of this package do not."""
 
 import textwrap
+import sys
 import warnings
 
 import pytest
@@ -128,6 +129,7 @@ def test_a_score_that_raises_is_named_by_the_command_line(tmp_path, monkeypatch,
         monkeypatch.setattr(SCORES, holder, dict(getattr(SCORES, holder)))
     monkeypatch.setattr(SCORES, "_is_complete", False)  # so that it looks for packages again
     make_workspace(tmp_path)
+    monkeypatch.delitem(sys.modules, "tiny_models", raising=False)  # of a test before
     monkeypatch.chdir(tmp_path)
     words = ["rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py", "--quiet", "--workers", "1", "--scores"]
     assert main([*words, "sour"]) == 2
