@@ -1,7 +1,7 @@
 """Whose fault it is: errors in the code of other packages name the plug-in, those of this package do not."""
 
-import textwrap
 import sys
+import textwrap
 import warnings
 
 import pytest
