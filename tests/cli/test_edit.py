@@ -39,7 +39,7 @@ def table_of(folder):
 def test_the_folder_opens_with_the_same_labels_splits_and_groups(study, workspace, crossgraft):
     done = crossgraft("edit", *study, "out", "--with", "tag:0.3,xy=[0.1,0.1]", "--share", "0.5", "--among", "cat")
     assert done.code == 0, done.err
-    assert "4 images of 24 of study were edited with tag:size=0.3,xy=[0.1,0.1]." in " ".join(done.out.split())
+    assert "4 of 24 images of study were edited with tag:size=0.3,xy=[0.1,0.1]." in " ".join(done.out.split())
     assert "crossgraft rank out/labels.csv" in " ".join(done.out.split())
     every = {"use_split": None}
     before = package.open_dataset("study.csv", label_column="kind", group_column="patient", **every)

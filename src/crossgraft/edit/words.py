@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from crossgraft.edit.record import ALL_PARTS, ContactSheetsRecord, EditedImagesRecord, EditRecord, EditRow
-from crossgraft.words.formatting import counted, joined, small_percent
+from crossgraft.words.formatting import count, counted, joined, small_percent
 
 LEAST_RMS = 0.3
 """Grey levels; an edit that changes less is lost in rounding to 8 bits."""
@@ -17,8 +17,9 @@ _EDIT_FIRST = "Images that are predicted are not edited: edit them first (crossg
 
 def answer_in_words(record: EditRecord) -> str:
     """How many images were edited, and how."""
-    of_all = f"{counted(record.num_edited, 'image')} of {record.dataset.num_images}"
-    return f"{of_all} of {record.dataset.name} were edited with {named(record.edits)}."
+    edited, images = record.num_edited, counted(record.dataset.num_images, "image")
+    which = f"All {images}" if edited == record.dataset.num_images > 1 else f"{count(edited)} of {images}"
+    return f"{which} of {record.dataset.name} {'was' if edited == 1 else 'were'} edited with {named(record.edits)}."
 
 
 def named(edits: Sequence[EditRow]) -> str:

@@ -23,7 +23,9 @@ def verdict_of(record, command_line=TYPED):
 
 def test_the_answer_and_what_a_person_sees(dataset):
     verdict, _ = verdict_of(edit_record(dataset))
-    assert verdict.answer == f"12 images of {dataset.num_images} of {dataset.name} were edited with tag."
+    assert verdict.answer == f"12 of {dataset.num_images} images of {dataset.name} were edited with tag."
+    every = edit_record(dataset).model_copy(update={"num_edited": dataset.num_images})
+    assert verdict_of(every)[0].answer == f"All {dataset.num_images} images of {dataset.name} were edited with tag."
     assert verdict.caveat == "A person sees tag (PSNR below 40 dB)."
     assert verdict.following.startswith("crossgraft rank tagged/labels.csv --label-column")
     assert "--label-column label" in verdict.following
