@@ -390,7 +390,7 @@ def _refuse_other_folders(cells: Sequence[str], below: Mapping[int, Path], root:
         place = below[others[0]].relative_to(root).as_posix()
         raise DataError(
             f"{len(others)} of {len(cells)} image files do not exist in {root}: {listed_rows(cells, others, row_name)}. "
-            f"{shortened(place)} has the name of the first, and may be another image: correct the table, or remove these rows."
+            f"{place} has the name of the first, and may be another image: correct the table, or remove these rows."
         )
 
 
