@@ -7,6 +7,7 @@ from crossgraft.bench import forecast, run_study
 from crossgraft.bench.study import read_study
 from crossgraft.errors import UsageError
 from crossgraft.progress import Reporter
+from support.studies import Here
 from support.toy_jobs import registered
 
 STUDY = {
@@ -59,6 +60,25 @@ def test_a_plan_asks_jobs_of_every_level(monkeypatch):
     assert len(asked) <= 5
     mean = true_seconds(study).mean()
     assert mean / 1.5 < state.seconds_per_job < 1.5 * mean and by_key[study.jobs[0].key] < mean / 50
+
+
+def test_a_status_reckons_with_what_is_left(tmp_path, monkeypatch):
+    study, out = read_study(STUDY), tmp_path / "out"
+    only_quick = {**STUDY, "settings": {"quick": STUDY["settings"]["quick"]}}
+    run_study(only_quick, out=out, executor=Here())
+    seconds = dict(zip((job.key for job in study.jobs), true_seconds(study), strict=True))
+    asked = []
+
+    def some_of(study, out, done):
+        asked.extend(done)
+        return {job.key: seconds[job.key] for job in study.jobs[::2]}  # one seed of each
+
+    monkeypatch.setattr("crossgraft.bench.verb.seconds_of_done", some_of)
+    state = run_study(STUDY, out=out, status=True).state
+    left = [took for took, cell in zip(true_seconds(study), study.cells, strict=True) if cell["settings"] != "quick"]
+    assert len(asked) == state.num_done == 6 and state.num_missing == len(left)
+    assert state.seconds_per_job == pytest.approx(np.mean(left), rel=0.2)
+    assert state.seconds_left == pytest.approx(state.seconds_per_job * len(left) / min(state.workers, len(left)))
 
 
 def test_no_further_job_is_planned_after_a_while(monkeypatch):
