@@ -203,3 +203,8 @@ def replace_sheet(record, sheet):
 def test_a_source_can_be_put_side_by_side(record):
     heading = KINDS.get("contact_sheets").heading(replace(Source(record), command_line=TYPED))
     assert heading.title == "Confounders in BreastMNIST" and "Caveat: 3 images say little" in heading.advice
+
+
+def test_the_sheets_of_the_first_place_are_unfolded(record):
+    places = [each for name, each in sections_of(record).items() if name.startswith("place-")]
+    assert len(places) > 1 and [each.is_open for each in places] == [True] + [False] * (len(places) - 1)

@@ -5,7 +5,9 @@ import pytest
 from crossgraft import write_report
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Facts, Folded, Items, Paragraph, Section, Verdict
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.page import said_once
+from crossgraft.report.source import Source
 from support.every_record import EXAMPLES, record_of
 from support.few_figures import leave_out_drawings
 from support.read_pages import ReadPage
@@ -19,6 +21,12 @@ def test_a_page_is_short_before_its_folds_and_says_nothing_twice(kind, examples,
     page = ReadPage(write_report(examples.write_run(tmp_path, record_of(kind, examples))).read_text(encoding="utf-8"))
     assert 20 < len(page.first_words) <= MOST_WORDS
     assert page.sentences and page.twice == []
+
+
+@pytest.mark.parametrize(("kind", "name"), [("selection", "val"), ("selection-replay", "regrets"), ("centre", "centre")])
+def test_what_answers_the_question_is_unfolded(kind, name, examples):
+    sections = [build(Source(record_of(kind, examples))) for build in KINDS.get(kind).builders]
+    assert [section.is_open for section in sections if section is not None and section.name == name] == [True]
 
 
 def test_a_page_that_repeats_itself_is_found():
